@@ -1,0 +1,291 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define MAX_TREE_DEPTH 64
+
+struct TempFile {
+  int fd;
+  char *path;
+  gboolean published;
+};
+
+TempFile *
+temp_file_new (const char *dir_path, GError **error)
+{
+  char uuid[37];
+  text_uuid (uuid);
+  g_autofree char *path = g_strdup_printf ("%s/.tmp-%s", dir_path, uuid);
+  int fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0)
+    {
+      am_fail_errno (error, errno, "cannot create a file in %s", dir_path);
+      return NULL;
+    }
+  TempFile *self = g_new0 (TempFile, 1);
+  self->fd = fd;
+  self->path = g_steal_pointer (&path);
+  return self;
+}
+
+int
+temp_file_fd (TempFile *self)
+{
+  return self->fd;
+}
+
+const char *
+temp_file_path (TempFile *self)
+{
+  return self->path;
+}
+
+gboolean
+temp_file_write (TempFile *self, gconstpointer data, gsize size, GError **error)
+{
+  if (file_write_all (self->fd, data, size, error))
+    return TRUE;
+  g_prefix_error (error, "%s: ", self->path);
+  return FALSE;
+}
+
+gboolean
+temp_file_write_at (TempFile *self, guint64 offset_bytes, gconstpointer data, gsize size, GError **error)
+{
+  if (file_pwrite_all (self->fd, offset_bytes, data, size, error))
+    return TRUE;
+  g_prefix_error (error, "%s: ", self->path);
+  return FALSE;
+}
+
+gboolean
+temp_file_sync (TempFile *self, GError **error)
+{
+  if (fdatasync (self->fd) < 0)
+    return am_fail_errno (error, errno, "cannot sync %s", self->path);
+  return TRUE;
+}
+
+gboolean
+temp_file_publish (TempFile *self, const char *path, gboolean exclusive, GError **error)
+{
+  int result = exclusive ? renameat2 (AT_FDCWD, self->path, AT_FDCWD, path, RENAME_NOREPLACE)
+                         : rename (self->path, path);
+  if (result < 0 && exclusive && (errno == EINVAL || errno == ENOSYS))
+    result = link (self->path, path); /* file systems without RENAME_NOREPLACE, NFS among them */
+  else if (result == 0)
+    self->published = TRUE;
+  if (result < 0)
+    return am_fail_errno (error, errno, "cannot put %s in place", path);
+  return TRUE;
+}
+
+void
+temp_file_free (TempFile *self)
+{
+  if (self == NULL)
+    return;
+  if (!self->published)
+    unlink (self->path);
+  close (self->fd);
+  g_free (self->path);
+  g_free (self);
+}
+
+gboolean
+file_replace (const char *path, gconstpointer data, gsize size, GError **error)
+{
+  g_autofree char *dir = g_path_get_dirname (path);
+  g_autoptr (TempFile) temp = temp_file_new (dir, error);
+  return temp != NULL && temp_file_write (temp, data, size, error) && temp_file_sync (temp, error)
+         && temp_file_publish (temp, path, FALSE, error) && file_sync_dir (dir, error);
+}
+
+GBytes *
+file_read (const char *path, gsize limit_bytes, GError **error)
+{
+  am_autofd int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat info;
+  if (fd < 0 || fstat (fd, &info) < 0)
+    {
+      am_fail_errno (error, errno, "cannot read %s", path);
+      return NULL;
+    }
+  if (!S_ISREG (info.st_mode))
+    return am_fail_null (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s is not a regular file", path);
+  if ((guint64) info.st_size > limit_bytes)
+    return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
+                         "%s is larger than the limit of %" G_GSIZE_FORMAT " bytes", path, limit_bytes);
+  gsize size = (gsize) info.st_size;
+  g_autofree guint8 *data = g_malloc (size + 1);
+  if (!file_pread_all (fd, 0, data, size, path, error))
+    return NULL;
+  return g_bytes_new_take (g_steal_pointer (&data), size);
+}
+
+gboolean
+file_sync_dir (const char *path, GError **error)
+{
+  am_autofd int fd = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return am_fail_errno (error, errno, "cannot open directory %s", path);
+  if (fsync (fd) < 0 && errno != EINVAL)
+    return am_fail_errno (error, errno, "cannot sync directory %s", path);
+  return TRUE;
+}
+
+gboolean
+file_make_dirs (const char *path, GError **error)
+{
+  if (mkdir (path, 0755) == 0)
+    {
+      g_autofree char *parent = g_path_get_dirname (path);
+      return file_sync_dir (parent, error);
+    }
+  if (errno == EEXIST)
+    {
+      struct stat info;
+      if (stat (path, &info) == 0 && S_ISDIR (info.st_mode))
+        return TRUE;
+      return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s exists and is not a directory", path);
+    }
+  if (errno != ENOENT)
+    return am_fail_errno (error, errno, "cannot create directory %s", path);
+  g_autofree char *parent = g_path_get_dirname (path);
+  if (strcmp (parent, path) == 0 || !file_make_dirs (parent, error))
+    return error != NULL && *error != NULL ? FALSE : am_fail_errno (error, ENOENT, "cannot create %s", path);
+  return file_make_dirs (path, error);
+}
+
+static gboolean remove_at (int parent_fd, const char *name, int depth, GError **error);
+
+static gboolean
+remove_children (int dir_fd, const char *name, int depth, GError **error)
+{
+  DIR *dir = fdopendir (dir_fd);
+  if (dir == NULL)
+    {
+      close (dir_fd);
+      return am_fail_errno (error, errno, "cannot list %s", name);
+    }
+  gboolean ok = TRUE;
+  for (struct dirent *entry = readdir (dir); ok && entry != NULL; entry = readdir (dir))
+    if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
+      ok = remove_at (dirfd (dir), entry->d_name, depth + 1, error);
+  closedir (dir);
+  return ok;
+}
+
+static gboolean
+remove_at (int parent_fd, const char *name, int depth, GError **error)
+{
+  if (unlinkat (parent_fd, name, 0) == 0 || errno == ENOENT)
+    return TRUE;
+  if (errno != EISDIR && errno != EPERM)
+    return am_fail_errno (error, errno, "cannot remove %s", name);
+  if (depth > MAX_TREE_DEPTH)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s is nested too deeply", name);
+  int fd = openat (parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return am_fail_errno (error, errno, "cannot open directory %s", name);
+  if (!remove_children (fd, name, depth, error))
+    return FALSE;
+  if (unlinkat (parent_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    return am_fail_errno (error, errno, "cannot remove directory %s", name);
+  return TRUE;
+}
+
+gboolean
+file_remove_tree (const char *path, GError **error)
+{
+  return remove_at (AT_FDCWD, path, 0, error);
+}
+
+gboolean
+file_write_all (int fd, gconstpointer data, gsize size, GError **error)
+{
+  for (const guint8 *next = data; size > 0;)
+    {
+      gssize n = write (fd, next, size);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0)
+        return am_fail_errno (error, errno, "cannot write");
+      next += n;
+      size -= (gsize) n;
+    }
+  return TRUE;
+}
+
+gboolean
+file_pwrite_all (int fd, guint64 offset_bytes, gconstpointer data, gsize size, GError **error)
+{
+  for (const guint8 *next = data; size > 0;)
+    {
+      gssize n = pwrite (fd, next, size, (off_t) offset_bytes);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0)
+        return am_fail_errno (error, errno, "cannot write");
+      next += n;
+      offset_bytes += (guint64) n;
+      size -= (gsize) n;
+    }
+  return TRUE;
+}
+
+gboolean
+file_pread_all (int fd, guint64 offset_bytes, gpointer buffer, gsize size, const char *name, GError **error)
+{
+  for (guint8 *next = buffer; size > 0;)
+    {
+      gssize n = pread (fd, next, size, (off_t) offset_bytes);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n < 0)
+        return am_fail_errno (error, errno, "cannot read %s", name);
+      if (n == 0)
+        return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "%s ends before byte %" G_GUINT64_FORMAT, name,
+                        offset_bytes + size);
+      next += n;
+      offset_bytes += (guint64) n;
+      size -= (gsize) n;
+    }
+  return TRUE;
+}
+
+static gboolean
+segment_is_safe (const char *segment, gsize n)
+{
+  if (n == 0 || n > 255 || (n == 1 && segment[0] == '.') || (n == 2 && segment[0] == '.' && segment[1] == '.'))
+    return FALSE;
+  for (gsize i = 0; i < n; i++)
+    if ((guchar) segment[i] < 0x20 || segment[i] == 0x7f || segment[i] == '\\')
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+path_is_safe (const char *path)
+{
+  if (path == NULL || strlen (path) > 1024 || !g_utf8_validate (path, -1, NULL))
+    return FALSE;
+  for (;;)
+    {
+      const char *slash = strchrnul (path, '/');
+      if (!segment_is_safe (path, (gsize) (slash - path)))
+        return FALSE;
+      if (*slash == '\0')
+        return TRUE;
+      path = slash + 1;
+    }
+}

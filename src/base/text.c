@@ -1,0 +1,99 @@
+#include "base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+char *
+text_bytes (guint64 n_bytes)
+{
+  static const char *const units[] = { "kB", "MB", "GB", "TB", "PB", "EB" };
+  if (n_bytes < 1000)
+    return g_strdup_printf ("%" G_GUINT64_FORMAT " B", n_bytes);
+  double value = (double) n_bytes / 1000;
+  guint unit = 0;
+  for (; value >= 999.95 && unit + 1 < G_N_ELEMENTS (units); unit++)
+    value /= 1000;
+  return g_strdup_printf ("%.1f %s", value, units[unit]);
+}
+
+char *
+text_count (guint64 count)
+{
+  static const char letters[] = "KMBTQ";
+  if (count < 1000)
+    return g_strdup_printf ("%" G_GUINT64_FORMAT, count);
+  double value = (double) count / 1000;
+  guint letter = 0;
+  for (; value >= 999.95 && letters[letter + 1] != '\0'; letter++)
+    value /= 1000;
+  double rounded = round (value * 10) / 10;
+  if (rounded == floor (rounded))
+    return g_strdup_printf ("%.0f%c", rounded, letters[letter]);
+  return g_strdup_printf ("%.1f%c", rounded, letters[letter]);
+}
+
+gboolean
+text_parse_u64 (const char *text, guint64 *out_value)
+{
+  guint64 value = 0;
+  if (text == NULL || *text == '\0')
+    return FALSE;
+  for (; *text != '\0'; text++)
+    if (!g_ascii_isdigit (*text) || __builtin_mul_overflow (value, 10u, &value)
+        || __builtin_add_overflow (value, (guint64) (*text - '0'), &value))
+      return FALSE;
+  *out_value = value;
+  return TRUE;
+}
+
+gboolean
+text_parse_bytes (const char *text, guint64 *out_bytes)
+{
+  static const struct {
+    const char *suffix;
+    guint64 factor;
+  } units[] = {
+    { "", 1 }, { "b", 1 }, { "k", 1000 }, { "kb", 1000 }, { "m", 1000000 }, { "mb", 1000000 },
+    { "g", 1000000000 }, { "gb", 1000000000 }, { "t", 1000000000000 }, { "tb", 1000000000000 },
+    { "ki", 1ull << 10 }, { "kib", 1ull << 10 }, { "mi", 1ull << 20 }, { "mib", 1ull << 20 },
+    { "gi", 1ull << 30 }, { "gib", 1ull << 30 }, { "ti", 1ull << 40 }, { "tib", 1ull << 40 },
+  };
+  gsize n_digits = text != NULL ? strspn (text, "0123456789") : 0;
+  g_autofree char *digits = g_strndup (text, n_digits);
+  guint64 value;
+  if (n_digits == 0 || !text_parse_u64 (digits, &value))
+    return FALSE;
+  for (gsize i = 0; i < G_N_ELEMENTS (units); i++)
+    if (g_ascii_strcasecmp (text + n_digits, units[i].suffix) == 0)
+      return !__builtin_mul_overflow (value, units[i].factor, out_bytes);
+  return FALSE;
+}
+
+void
+text_uuid (char buffer[37])
+{
+  guint8 bytes[16];
+  if (getrandom (bytes, sizeof bytes, 0) != sizeof bytes)
+    g_error ("the kernel gives no random bytes");
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  char *out = buffer;
+  for (guint i = 0; i < 16; i++)
+    out += sprintf (out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+}
+
+gboolean
+text_is_uuid (const char *text)
+{
+  if (text == NULL || strlen (text) != 36)
+    return FALSE;
+  for (guint i = 0; i < 36; i++)
+    {
+      gboolean dash = i == 8 || i == 13 || i == 18 || i == 23;
+      if (dash ? text[i] != '-' : !g_ascii_isxdigit (text[i]) || g_ascii_isupper (text[i]))
+        return FALSE;
+    }
+  return TRUE;
+}
