@@ -1,0 +1,250 @@
+#include "storage/blob_ingest.h"
+
+#include <string.h>
+
+static gboolean on_frame_header (gpointer data, const ChunkHeader *header, GError **error);
+static gboolean on_frame_stripe (gpointer data, const guint8 *stored, gsize stored_size, const guint8 *decoded,
+                                 gsize decoded_size, GError **error);
+static gboolean on_frame_end (gpointer data, GError **error);
+
+void
+blob_ingest_init (BlobIngest *self, BlobStore *blobs, GArray *entries)
+{
+  memset (self, 0, sizeof *self);
+  self->blobs = blobs;
+  self->entries = entries;
+  sha256_init (&self->blob_sha);
+  self->boundary_sha = self->blob_sha;
+}
+
+static void
+drop_chunk (BlobIngest *self)
+{
+  g_clear_pointer (&self->writer, object_writer_free);
+  self->chunk_fill = 0;
+  self->stripe_fill = 0;
+}
+
+void
+blob_ingest_clear (BlobIngest *self)
+{
+  drop_chunk (self);
+  g_clear_pointer (&self->plan, chunk_plan_free);
+  g_clear_pointer (&self->encoder, chunk_encoder_free);
+  g_clear_pointer (&self->parser, chunk_parser_free);
+  g_clear_pointer (&self->stripe, g_free);
+}
+
+void
+blob_ingest_rewind (BlobIngest *self, const Sha256 *boundary_sha, guint64 boundary_bytes)
+{
+  drop_chunk (self);
+  g_clear_pointer (&self->parser, chunk_parser_free);
+  self->blob_sha = *boundary_sha;
+  self->boundary_sha = *boundary_sha;
+  self->start_bytes = boundary_bytes;
+}
+
+gboolean
+blob_ingest_has_open_chunk (const BlobIngest *self)
+{
+  return self->writer != NULL;
+}
+
+/* The header's place is kept free: what it says is known at the end. */
+static gboolean
+open_writer (Ctx *ctx, BlobIngest *self, GError **error)
+{
+  static const guint8 blank[CHUNK_HEADER_SIZE];
+  sha256_init (&self->chunk_sha);
+  self->chunk_fill = 0;
+  self->stripe_fill = 0;
+  self->chunk_encoded = 0;
+  self->writer = object_store_create (ctx, blob_store_objects (self->blobs), error);
+  return self->writer != NULL && object_writer_append (ctx, self->writer, blank, sizeof blank, error);
+}
+
+static gboolean
+open_chunk (Ctx *ctx, BlobIngest *self, GError **error)
+{
+  guint unit_bytes;
+  self->chunk_limit = chunk_plan_next (self->plan, self->start_bytes, &unit_bytes);
+  if (self->encoder == NULL)
+    self->encoder = chunk_encoder_new ();
+  if (self->stripe == NULL)
+    self->stripe = g_malloc (CHUNK_STRIPE_BYTES);
+  chunk_encoder_begin (self->encoder, unit_bytes);
+  return open_writer (ctx, self, error);
+}
+
+static gboolean
+store_stripe (Ctx *ctx, BlobIngest *self, const guint8 *stored, gsize stored_size, const guint8 *decoded,
+              gsize decoded_size, GError **error)
+{
+  sha256_update_pair (&self->blob_sha, decoded, decoded_size, &self->chunk_sha, decoded, decoded_size);
+  self->chunk_fill += decoded_size;
+  self->chunk_encoded += (guint32) stored_size;
+  return object_writer_append (ctx, self->writer, stored, stored_size, error);
+}
+
+static gboolean
+encode_stripe (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error)
+{
+  gsize stored_size;
+  const guint8 *stored = chunk_encoder_stripe (self->encoder, data, size, &stored_size);
+  self->encoding = chunk_encoder_encoding (self->encoder);
+  return store_stripe (ctx, self, stored, stored_size, data, size, error);
+}
+
+static gboolean
+flush_stripe (Ctx *ctx, BlobIngest *self, GError **error)
+{
+  gsize size = self->stripe_fill;
+  self->stripe_fill = 0;
+  return size == 0 || encode_stripe (ctx, self, self->stripe, size, error);
+}
+
+/* Completes the object of the open chunk and puts it under `key`, or under its digest when NULL. */
+static gboolean
+commit_chunk (Ctx *ctx, BlobIngest *self, const char *key, RecipeEntry *out_entry, GError **error)
+{
+  guint8 bytes[CHUNK_HEADER_SIZE];
+  ChunkHeader header = { self->encoding, (guint32) self->chunk_fill, self->chunk_encoded, { 0 } };
+  sha256_peek (&self->chunk_sha, &header.digest);
+  chunk_header_write (&header, bytes);
+  g_autofree char *own_key = chunk_key (header.digest.bytes);
+  if (!object_writer_patch (ctx, self->writer, 0, bytes, sizeof bytes, error)
+      || !object_writer_commit (ctx, self->writer, key != NULL ? key : own_key, OBJECT_COMMIT_LAZY, error))
+    return FALSE;
+  g_clear_pointer (&self->writer, object_writer_free);
+  *out_entry = (RecipeEntry) { .decoded_size = header.decoded_size, .encoded_size = header.encoded_size };
+  memcpy (out_entry->digest, header.digest.bytes, 32);
+  return TRUE;
+}
+
+static gboolean
+add_entry (BlobIngest *self, const RecipeEntry *entry, GError **error)
+{
+  if (self->entries->len >= RECIPE_MAX_CHUNKS)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "SIZE_INVALID", "the blob has more than %u chunks",
+                    RECIPE_MAX_CHUNKS);
+  g_array_append_val (self->entries, *entry);
+  self->start_bytes += entry->decoded_size;
+  self->boundary_sha = self->blob_sha;
+  return TRUE;
+}
+
+gboolean
+blob_ingest_close_chunk (Ctx *ctx, BlobIngest *self, GError **error)
+{
+  RecipeEntry entry;
+  if (self->writer == NULL)
+    return TRUE;
+  return flush_stripe (ctx, self, error) && commit_chunk (ctx, self, NULL, &entry, error)
+         && add_entry (self, &entry, error);
+}
+
+gboolean
+blob_ingest_park_chunk (Ctx *ctx, BlobIngest *self, const char *key, GError **error)
+{
+  RecipeEntry entry;
+  return flush_stripe (ctx, self, error) && commit_chunk (ctx, self, key, &entry, error);
+}
+
+gboolean
+blob_ingest_bytes (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error)
+{
+  while (size > 0)
+    {
+      if (self->writer == NULL && !open_chunk (ctx, self, error))
+        return FALSE;
+      gsize chunk_left = self->chunk_limit - self->chunk_fill - self->stripe_fill;
+      gsize n = MIN (MIN (size, chunk_left), CHUNK_STRIPE_BYTES - self->stripe_fill);
+      gboolean ends_stripe = self->stripe_fill + n == CHUNK_STRIPE_BYTES || n == chunk_left;
+      gboolean direct = ends_stripe && self->stripe_fill == 0;
+      if (direct)
+        {
+          if (!encode_stripe (ctx, self, data, n, error))
+            return FALSE;
+        }
+      else
+        {
+          memcpy (self->stripe + self->stripe_fill, data, n);
+          self->stripe_fill += n;
+          if (ends_stripe && !flush_stripe (ctx, self, error))
+            return FALSE;
+        }
+      data += n;
+      size -= n;
+      if (self->chunk_fill == self->chunk_limit && !blob_ingest_close_chunk (ctx, self, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
+on_frame_header (gpointer data, const ChunkHeader *header, GError **error)
+{
+  BlobIngest *self = data;
+  self->frame = *header;
+  self->encoding = header->encoding;
+  return header->encoding == CHUNK_ENCODING_REF || open_writer (self->ctx, self, error);
+}
+
+static gboolean
+on_frame_stripe (gpointer data, const guint8 *stored, gsize stored_size, const guint8 *decoded, gsize decoded_size,
+                 GError **error)
+{
+  BlobIngest *self = data;
+  return store_stripe (self->ctx, self, stored, stored_size, decoded, decoded_size, error);
+}
+
+/* A reference: the chunk is read from the store, so the blob's digest covers its bytes too. */
+static gboolean
+take_reference (BlobIngest *self, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  g_autofree guint8 *chunk = g_malloc (CHUNK_MAX_BYTES);
+  gssize n = blob_store_read_chunk (self->ctx, self->blobs, self->frame.digest.bytes, chunk, &problem);
+  if (n >= 0 && (guint32) n != self->frame.decoded_size)
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "CHUNK_INVALID", "a reference claims another size");
+  g_autoptr (Reader) stored
+    = n >= 0 ? blob_store_open_chunk (self->ctx, self->blobs, self->frame.digest.bytes, &problem) : NULL;
+  if (stored == NULL)
+    {
+      if (am_error_is (problem, AM_ERROR_NOT_FOUND) || am_error_is (problem, AM_ERROR_DATA_LOSS))
+        return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "CHUNK_UNKNOWN",
+                        "a referenced chunk cannot be used, send it whole: %s", problem->message);
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  RecipeEntry entry = { .decoded_size = (guint32) n,
+                        .encoded_size = (guint32) (stored->size_bytes - CHUNK_HEADER_SIZE) };
+  memcpy (entry.digest, self->frame.digest.bytes, 32);
+  sha256_update (&self->blob_sha, chunk, (gsize) n);
+  return add_entry (self, &entry, error);
+}
+
+static gboolean
+on_frame_end (gpointer data, GError **error)
+{
+  BlobIngest *self = data;
+  RecipeEntry entry;
+  Digest actual;
+  if (self->frame.encoding == CHUNK_ENCODING_REF)
+    return take_reference (self, error);
+  sha256_peek (&self->chunk_sha, &actual);
+  if (!digest_equal (&actual, &self->frame.digest))
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "DIGEST_INVALID", "a chunk's bytes have another digest");
+  return commit_chunk (self->ctx, self, NULL, &entry, error) && add_entry (self, &entry, error);
+}
+
+gboolean
+blob_ingest_frames (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error)
+{
+  static const ChunkParserEvents events = { on_frame_header, on_frame_stripe, on_frame_end };
+  if (self->parser == NULL)
+    self->parser = chunk_parser_new (&events, self);
+  self->ctx = ctx;
+  return chunk_parser_feed (self->parser, data, size, error);
+}

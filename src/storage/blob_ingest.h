@@ -1,0 +1,44 @@
+/* Turns a stream of bytes or of chunk frames into stored chunks, hashing the blob as it goes. The engine
+ * under an upload session; private to storage/. Fixed memory; not thread-safe. */
+#pragma once
+
+#include "base/sha256.h"
+#include "storage/blob_store.h"
+#include "storage/chunk_frame.h"
+#include "storage/chunk_plan.h"
+
+typedef struct {
+  BlobStore *blobs;
+  GArray *entries;  /* RecipeEntry of whole chunks; borrowed from the session's state */
+  Sha256 blob_sha;  /* over everything that went into a chunk, the open one included */
+  guint64 start_bytes; /* decoded bytes in whole chunks: where the open chunk begins */
+  Sha256 boundary_sha; /* over them */
+  ChunkPlan *plan;  /* NULL until the first bytes told where to cut */
+  ChunkEncoder *encoder;
+  /* The open chunk. */
+  ObjectWriter *writer;
+  Sha256 chunk_sha;
+  gsize chunk_limit, chunk_fill; /* decoded bytes; the fill counts what is in a stripe already encoded */
+  guint32 chunk_encoded;
+  ChunkEncoding encoding;
+  guint8 *stripe;
+  gsize stripe_fill;
+  /* The frame that arrives. */
+  ChunkParser *parser;
+  ChunkHeader frame;
+  Ctx *ctx; /* of the call in progress, for the parser's events */
+} BlobIngest;
+
+void blob_ingest_init (BlobIngest *self, BlobStore *blobs, GArray *entries);
+void blob_ingest_clear (BlobIngest *self);
+/* Raw bytes; a plan must be set. */
+gboolean blob_ingest_bytes (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error);
+/* A piece of a stream of frames; no chunk may be open. */
+gboolean blob_ingest_frames (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error);
+gboolean blob_ingest_has_open_chunk (const BlobIngest *self);
+/* Closes the open chunk, if any, at its present length. */
+gboolean blob_ingest_close_chunk (Ctx *ctx, BlobIngest *self, GError **error);
+/* Stores the open chunk as a frame under `key` and forgets it: the tail of a saved session. */
+gboolean blob_ingest_park_chunk (Ctx *ctx, BlobIngest *self, const char *key, GError **error);
+/* Drops what is open and goes on from a boundary. */
+void blob_ingest_rewind (BlobIngest *self, const Sha256 *boundary_sha, guint64 boundary_bytes);

@@ -1,0 +1,158 @@
+#include "storage/object_store.h"
+
+#include <string.h>
+
+#include "base/file.h"
+
+#define LIST_MAX 1000u
+
+static gboolean
+check_key (Ctx *ctx, const char *key, GError **error)
+{
+  if (!path_is_safe (key))
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "\"%.100s\" is not an object key", key);
+  return ctx_check (ctx, error);
+}
+
+Reader *
+object_store_open (Ctx *ctx, ObjectStore *self, const char *key, GError **error)
+{
+  return check_key (ctx, key, error) ? self->klass->open (ctx, self, key, error) : NULL;
+}
+
+gboolean
+object_store_stat (Ctx *ctx, ObjectStore *self, const char *key, ObjectInfo *out_info, GError **error)
+{
+  ObjectInfo info = { 0 };
+  if (!check_key (ctx, key, error) || !self->klass->stat (ctx, self, key, &info, error))
+    return FALSE;
+  if (out_info != NULL)
+    *out_info = info;
+  return TRUE;
+}
+
+gboolean
+object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboolean *out_exists, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  gboolean found = object_store_stat (ctx, self, key, NULL, &problem);
+  if (!found && !am_error_is (problem, AM_ERROR_NOT_FOUND))
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  *out_exists = found;
+  return TRUE;
+}
+
+GBytes *
+object_store_get (Ctx *ctx, ObjectStore *self, const char *key, gsize limit_bytes, GError **error)
+{
+  g_autoptr (Reader) reader = object_store_open (ctx, self, key, error);
+  if (reader == NULL)
+    return NULL;
+  if (reader->size_bytes > limit_bytes)
+    return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
+                         "object %s is larger than the limit of %" G_GSIZE_FORMAT " bytes", key, limit_bytes);
+  g_autofree guint8 *data = g_malloc (reader->size_bytes + 1);
+  if (!reader_read_at (ctx, reader, 0, data, reader->size_bytes, error))
+    return NULL;
+  return g_bytes_new_take (g_steal_pointer (&data), reader->size_bytes);
+}
+
+gboolean
+object_store_put (Ctx *ctx, ObjectStore *self, const char *key, gconstpointer data, gsize size,
+                  ObjectCommitFlags flags, GError **error)
+{
+  g_autoptr (ObjectWriter) writer = object_store_create (ctx, self, error);
+  return writer != NULL && object_writer_append (ctx, writer, data, size, error)
+         && object_writer_commit (ctx, writer, key, flags, error);
+}
+
+gboolean
+object_store_remove (Ctx *ctx, ObjectStore *self, const char *key, GError **error)
+{
+  return check_key (ctx, key, error) && self->klass->remove (ctx, self, key, error);
+}
+
+gboolean
+object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error)
+{
+  for (;;)
+    {
+      g_autoptr (GPtrArray) page = object_store_list (ctx, self, prefix, NULL, LIST_MAX, error);
+      if (page == NULL)
+        return FALSE;
+      if (page->len == 0)
+        return TRUE;
+      for (guint i = 0; i < page->len; i++)
+        {
+          const ObjectInfo *info = g_ptr_array_index (page, i);
+          if (!object_store_remove (ctx, self, info->key, error))
+            return FALSE;
+        }
+    }
+}
+
+GPtrArray *
+object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, const char *after, guint limit, GError **error)
+{
+  g_assert (*prefix == '\0' || g_str_has_suffix (prefix, "/"));
+  if (!ctx_check (ctx, error))
+    return NULL;
+  return self->klass->list (ctx, self, prefix, after, CLAMP (limit, 1, LIST_MAX), error);
+}
+
+gboolean
+object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error)
+{
+  return ctx_check (ctx, error) && self->klass->sync (ctx, self, keys, n_keys, error);
+}
+
+void
+object_store_free (ObjectStore *self)
+{
+  if (self != NULL)
+    self->klass->free (self);
+}
+
+ObjectWriter *
+object_store_create (Ctx *ctx, ObjectStore *self, GError **error)
+{
+  return ctx_check (ctx, error) ? self->klass->create (ctx, self, error) : NULL;
+}
+
+gboolean
+object_writer_append (Ctx *ctx, ObjectWriter *self, gconstpointer data, gsize size, GError **error)
+{
+  return size == 0 || self->klass->append (ctx, self, data, size, error);
+}
+
+gboolean
+object_writer_patch (Ctx *ctx, ObjectWriter *self, guint64 offset_bytes, gconstpointer data, gsize size,
+                     GError **error)
+{
+  return self->klass->patch (ctx, self, offset_bytes, data, size, error);
+}
+
+gboolean
+object_writer_commit (Ctx *ctx, ObjectWriter *self, const char *key, ObjectCommitFlags flags, GError **error)
+{
+  return check_key (ctx, key, error) && self->klass->commit (ctx, self, key, flags, error);
+}
+
+void
+object_writer_free (ObjectWriter *self)
+{
+  if (self != NULL)
+    self->klass->free (self);
+}
+
+void
+object_info_free (ObjectInfo *self)
+{
+  if (self == NULL)
+    return;
+  g_free (self->key);
+  g_free (self);
+}

@@ -1,0 +1,309 @@
+#include "storage/repository_links.h"
+
+#include <string.h>
+
+#define ROOT "docker/registry/v2/repositories/"
+#define LINK_LIMIT_BYTES 256
+#define DESCRIPTOR_LIMIT_BYTES (4u << 20)
+#define PAGE 1000u
+/* Sorts behind every character a key may hold. */
+#define BEHIND_ALL "\xf4\x8f\xbf\xbf"
+
+static char *
+link_key (const char *repository, const char *kind, const Digest *digest)
+{
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  return g_strdup_printf (ROOT "%s/%s/%s/%s/link", repository, kind, digest_algorithm_name (digest->algorithm),
+                          digest_hex (digest, hex));
+}
+
+static gboolean
+put_link (Ctx *ctx, ObjectStore *objects, const char *key, const Digest *digest, GError **error)
+{
+  char text[DIGEST_STRING_SIZE];
+  digest_format (digest, text);
+  return object_store_put (ctx, objects, key, text, strlen (text), OBJECT_COMMIT_DEFAULT, error);
+}
+
+#define LAYERS "_layers"
+#define REVISIONS "_manifests/revisions"
+
+gboolean
+layer_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error)
+{
+  g_autofree char *key = link_key (repository, LAYERS, digest);
+  return put_link (ctx, objects, key, digest, error);
+}
+
+gboolean
+layer_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, gboolean *out_exists,
+                   GError **error)
+{
+  g_autofree char *key = link_key (repository, LAYERS, digest);
+  return object_store_exists (ctx, objects, key, out_exists, error);
+}
+
+gboolean
+layer_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error)
+{
+  g_autofree char *key = link_key (repository, LAYERS, digest);
+  return object_store_remove (ctx, objects, key, error);
+}
+
+gboolean
+manifest_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error)
+{
+  g_autofree char *key = link_key (repository, REVISIONS, digest);
+  return put_link (ctx, objects, key, digest, error);
+}
+
+gboolean
+manifest_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                      gboolean *out_exists, GError **error)
+{
+  g_autofree char *key = link_key (repository, REVISIONS, digest);
+  return object_store_exists (ctx, objects, key, out_exists, error);
+}
+
+gboolean
+manifest_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error)
+{
+  g_autofree char *key = link_key (repository, REVISIONS, digest);
+  return object_store_remove (ctx, objects, key, error);
+}
+
+/* Calls `take` for every key below `prefix`; it may set `*skip_to` to jump ahead. */
+typedef gboolean (*TakeKey) (const char *rest, gpointer data, char **skip_to, GError **error);
+
+static gboolean
+walk_keys (Ctx *ctx, ObjectStore *objects, const char *prefix, TakeKey take, gpointer data, GError **error)
+{
+  g_autofree char *after = NULL;
+  for (;;)
+    {
+      g_autoptr (GPtrArray) page = object_store_list (ctx, objects, prefix, after, PAGE, error);
+      if (page == NULL)
+        return FALSE;
+      if (page->len == 0)
+        return TRUE;
+      g_autofree char *skip_to = NULL;
+      for (guint i = 0; i < page->len && skip_to == NULL; i++)
+        {
+          const ObjectInfo *info = g_ptr_array_index (page, i);
+          if (!take (info->key + strlen (prefix), data, &skip_to, error))
+            return FALSE;
+          g_free (after);
+          after = g_strdup (info->key);
+        }
+      if (skip_to != NULL)
+        {
+          g_free (after);
+          after = g_strconcat (prefix, skip_to, NULL);
+        }
+    }
+}
+
+static gboolean
+take_manifest (const char *rest, gpointer data, char **skip_to, GError **error)
+{
+  /* "sha256/<hex>/link" */
+  g_auto (GStrv) parts = g_strsplit (rest, "/", 4);
+  Digest digest;
+  g_autoptr (GError) problem = NULL;
+  g_autofree char *text = g_strv_length (parts) == 3 ? g_strdup_printf ("%s:%s", parts[0], parts[1]) : NULL;
+  if (digest_parse (text, &digest, &problem))
+    g_ptr_array_add (data, g_memdup2 (&digest, sizeof digest));
+  else
+    am_ignore (&problem, "a foreign object among the manifest links");
+  return TRUE;
+}
+
+GPtrArray *
+manifest_link_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error)
+{
+  g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (g_free);
+  g_autofree char *prefix = g_strdup_printf (ROOT "%s/" REVISIONS "/", repository);
+  return walk_keys (ctx, objects, prefix, take_manifest, found, error) ? g_steal_pointer (&found) : NULL;
+}
+
+static char *
+tag_key (const char *repository, const char *tag)
+{
+  return g_strdup_printf (ROOT "%s/_manifests/tags/%s/current/link", repository, tag);
+}
+
+gboolean
+tag_put (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, const Digest *digest, GError **error)
+{
+  g_autofree char *key = tag_key (repository, tag);
+  return put_link (ctx, objects, key, digest, error);
+}
+
+gboolean
+tag_get (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, Digest *out_digest, GError **error)
+{
+  g_autofree char *key = tag_key (repository, tag);
+  g_autoptr (GError) problem = NULL;
+  g_autoptr (GBytes) link = object_store_get (ctx, objects, key, LINK_LIMIT_BYTES, &problem);
+  if (link == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return am_fail (error, AM_ERROR_NOT_FOUND, "MANIFEST_UNKNOWN", "%s has no tag %s", repository, tag);
+  if (link == NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  g_autofree char *text = g_strndup (g_bytes_get_data (link, NULL), g_bytes_get_size (link));
+  if (digest_parse (g_strstrip (text), out_digest, &problem))
+    return TRUE;
+  return am_fail (error, AM_ERROR_DATA_LOSS, "LinkCorrupt", "the link of tag %s of %s is damaged: %s", tag, repository,
+                  problem->message);
+}
+
+gboolean
+tag_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, GError **error)
+{
+  g_autofree char *key = tag_key (repository, tag);
+  return object_store_remove (ctx, objects, key, error);
+}
+
+static gint
+compare_strings (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(char *const *) a, *(char *const *) b);
+}
+
+static gboolean
+take_tag (const char *rest, gpointer data, char **skip_to, GError **error)
+{
+  GPtrArray *tags = data;
+  const char *slash = strchr (rest, '/');
+  if (slash == NULL || strcmp (slash, "/current/link") != 0)
+    return TRUE;
+  if (tags->len >= REPOSITORY_MAX_TAGS)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "more than %u tags", REPOSITORY_MAX_TAGS);
+  g_ptr_array_add (tags, g_strndup (rest, (gsize) (slash - rest)));
+  return TRUE;
+}
+
+GPtrArray *
+tag_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error)
+{
+  g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
+  g_autofree char *prefix = g_strdup_printf (ROOT "%s/_manifests/tags/", repository);
+  if (!walk_keys (ctx, objects, prefix, take_tag, tags, error))
+    return NULL;
+  g_ptr_array_sort (tags, compare_strings);
+  return g_steal_pointer (&tags);
+}
+
+gboolean
+repository_exists (Ctx *ctx, ObjectStore *objects, const char *repository, gboolean *out_exists, GError **error)
+{
+  static const char *const kinds[] = { LAYERS, "_manifests" };
+  *out_exists = FALSE;
+  for (guint i = 0; i < G_N_ELEMENTS (kinds) && !*out_exists; i++)
+    {
+      g_autofree char *prefix = g_strdup_printf (ROOT "%s/%s/", repository, kinds[i]);
+      g_autoptr (GPtrArray) page = object_store_list (ctx, objects, prefix, NULL, 1, error);
+      if (page == NULL)
+        return FALSE;
+      *out_exists = page->len > 0;
+    }
+  return TRUE;
+}
+
+/* One key of a repository tells its name; the rest of its links is jumped over. */
+static gboolean
+take_repository (const char *rest, gpointer data, char **skip_to, GError **error)
+{
+  GHashTable *names = data;
+  const char *mark = strstr (rest, "/_");
+  if (mark == NULL)
+    return TRUE;
+  const char *kind_end = strchr (mark + 1, '/');
+  g_hash_table_add (names, g_strndup (rest, (gsize) (mark - rest)));
+  if (kind_end != NULL)
+    *skip_to = g_strdup_printf ("%.*s/" BEHIND_ALL, (int) (kind_end - rest), rest);
+  return TRUE;
+}
+
+GPtrArray *
+repository_list (Ctx *ctx, ObjectStore *objects, GError **error)
+{
+  g_autoptr (GHashTable) names = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  if (!walk_keys (ctx, objects, ROOT, take_repository, names, error))
+    return NULL;
+  GPtrArray *sorted = g_ptr_array_new_with_free_func (g_free);
+  GHashTableIter iter;
+  gpointer name;
+  g_hash_table_iter_init (&iter, names);
+  while (g_hash_table_iter_next (&iter, &name, NULL))
+    g_ptr_array_add (sorted, g_strdup (name));
+  g_ptr_array_sort (sorted, compare_strings);
+  return sorted;
+}
+
+static char *
+referrers_prefix (const char *repository, const Digest *subject)
+{
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  return g_strdup_printf (ROOT "%s/_referrers/%s/%s/", repository, digest_algorithm_name (subject->algorithm),
+                          digest_hex (subject, hex));
+}
+
+static char *
+referrer_key (const char *repository, const Digest *subject, const Digest *referrer)
+{
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  g_autofree char *prefix = referrers_prefix (repository, subject);
+  return g_strdup_printf ("%s%s-%s", prefix, digest_algorithm_name (referrer->algorithm), digest_hex (referrer, hex));
+}
+
+gboolean
+referrer_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject, const Digest *referrer,
+              const char *descriptor, GError **error)
+{
+  g_autofree char *key = referrer_key (repository, subject, referrer);
+  return object_store_put (ctx, objects, key, descriptor, strlen (descriptor), OBJECT_COMMIT_DEFAULT, error);
+}
+
+gboolean
+referrer_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
+                 const Digest *referrer, GError **error)
+{
+  g_autofree char *key = referrer_key (repository, subject, referrer);
+  return object_store_remove (ctx, objects, key, error);
+}
+
+static gboolean
+take_name (const char *rest, gpointer data, char **skip_to, GError **error)
+{
+  g_ptr_array_add (data, g_strdup (rest));
+  return TRUE;
+}
+
+GPtrArray *
+referrer_list (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject, GError **error)
+{
+  g_autofree char *prefix = referrers_prefix (repository, subject);
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
+  if (!walk_keys (ctx, objects, prefix, take_name, names, error))
+    return NULL;
+  for (guint i = 0; i < names->len; i++)
+    {
+      g_autofree char *key = g_strconcat (prefix, g_ptr_array_index (names, i), NULL);
+      g_autoptr (GError) problem = NULL;
+      GBytes *descriptor = object_store_get (ctx, objects, key, DESCRIPTOR_LIMIT_BYTES, &problem);
+      if (descriptor != NULL)
+        g_ptr_array_add (found, descriptor);
+      else if (am_error_is (problem, AM_ERROR_NOT_FOUND))
+        am_ignore (&problem, "the referrer was removed meanwhile");
+      else
+        {
+          g_propagate_error (error, g_steal_pointer (&problem));
+          return NULL;
+        }
+    }
+  return g_steal_pointer (&found);
+}

@@ -1,0 +1,45 @@
+/* What belongs to a repository: links to layers, manifests, tags and referrers, in the layout of
+ * docker/registry/v2 (storage.md, dmcr-registry.md "Bucket layout"). Names are validated by the caller
+ * (oci/reference.h). Thread-safe. */
+#pragma once
+
+#include "base/digest.h"
+#include "storage/object_store.h"
+
+#define REPOSITORY_MAX_TAGS 100000u
+
+gboolean layer_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error);
+gboolean layer_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                            gboolean *out_exists, GError **error);
+gboolean layer_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error);
+
+gboolean manifest_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error);
+gboolean manifest_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                               gboolean *out_exists, GError **error);
+gboolean manifest_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                               GError **error);
+/* Digests of all manifests of a repository, as GPtrArray of Digest with g_free. */
+GPtrArray *manifest_link_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error);
+
+gboolean tag_put (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, const Digest *digest,
+                  GError **error);
+/* NOT_FOUND (reason MANIFEST_UNKNOWN). */
+gboolean tag_get (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, Digest *out_digest,
+                  GError **error);
+gboolean tag_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, GError **error);
+/* All tags in byte order (char * with g_free). */
+GPtrArray *tag_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error);
+/* TRUE in *out_exists when the repository has any link. */
+gboolean repository_exists (Ctx *ctx, ObjectStore *objects, const char *repository, gboolean *out_exists,
+                            GError **error);
+/* Names of all repositories in byte order. */
+GPtrArray *repository_list (Ctx *ctx, ObjectStore *objects, GError **error);
+
+/* `descriptor` is the referrer's own JSON, as the referrers API shows it. */
+gboolean referrer_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
+                       const Digest *referrer, const char *descriptor, GError **error);
+gboolean referrer_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
+                          const Digest *referrer, GError **error);
+/* Descriptors as GPtrArray of GBytes, ordered by digest. */
+GPtrArray *referrer_list (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
+                          GError **error);

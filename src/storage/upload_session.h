@@ -1,0 +1,44 @@
+/* One OCI upload session: the only way bytes become a blob. Takes raw bytes or chunk frames, cuts,
+ * encodes, hashes and stores as they arrive with fixed memory, and saves its state so that any process
+ * can go on after a crash (storage.md, "Writing"). One handler at a time holds a session; a second holder
+ * elsewhere makes this one's next save fail with ABORTED. Not thread-safe. */
+#pragma once
+
+#include "storage/blob_store.h"
+
+/* Sessions untouched for this long are dead and their pins gone. */
+#define UPLOAD_SESSION_TTL_MS (24 * 3600 * 1000ll)
+
+typedef struct UploadSession UploadSession;
+
+/* A new session for `repository`; nothing is stored until the first save. */
+UploadSession *upload_session_new (BlobStore *blobs, const char *repository);
+/* Goes on with a saved one. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN), also for another repository's. */
+UploadSession *upload_session_open (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id,
+                                    GError **error);
+const char *upload_session_id (const UploadSession *self);
+guint64 upload_session_offset (const UploadSession *self); /* decoded bytes taken */
+
+/* Takes raw bytes at the current offset. After an error only save, cancel and free are allowed. */
+gboolean upload_session_write (Ctx *ctx, UploadSession *self, gconstpointer data, gsize size, GError **error);
+/* Takes a stream of chunk frames in pieces. A frame whose digest does not agree: DIGEST_INVALID; a ref
+ * to a chunk that is missing or damaged: FAILED_PRECONDITION (reason CHUNK_UNKNOWN), send it whole. */
+gboolean upload_session_frames (Ctx *ctx, UploadSession *self, gconstpointer data, gsize size, GError **error);
+/* Ends the stream of frames of one request; INVALID_ARGUMENT when it stopped inside a frame. */
+gboolean upload_session_frames_end (UploadSession *self, GError **error);
+/* Answers which of `n` chunk digests (32 bytes each) exist, '1' or '0' each, and pins them. */
+gboolean upload_session_known (Ctx *ctx, UploadSession *self, const guint8 *digests, gsize n, GString *out_answers,
+                               GError **error);
+/* Persists everything taken so far; also after a failed write. */
+gboolean upload_session_save (Ctx *ctx, UploadSession *self, GError **error);
+/* Verifies the digest and makes the blob visible and durable. DIGEST_INVALID drops the session.
+ * Other errors leave it as it was saved last. */
+gboolean upload_session_finish (Ctx *ctx, UploadSession *self, const Digest *expected, GError **error);
+/* Forgets the session. Stored chunks stay until collection. */
+gboolean upload_session_cancel (Ctx *ctx, UploadSession *self, GError **error);
+void upload_session_free (UploadSession *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (UploadSession, upload_session_free)
+
+/* Adds the digest of every chunk that live sessions hold (a 32-byte GBytes each) to `out_set`. */
+gboolean upload_session_collect_pins (Ctx *ctx, BlobStore *blobs, gint64 now_ms, GHashTable *out_set,
+                                      GError **error);
