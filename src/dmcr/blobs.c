@@ -1,0 +1,205 @@
+/* GET, HEAD and DELETE of blobs: whole, by range, as recipe or as chunk frames. */
+#include <string.h>
+
+#include "dmcr/service.h"
+#include "net/http_range.h"
+#include "oci/media_types.h"
+#include "storage/chunk_frame.h"
+#include "storage/repository_links.h"
+
+/* A body of decoded bytes. */
+typedef struct {
+  BlobReader *reader;
+  guint64 left;
+  Metric *sent;
+} BlobBody;
+
+static gssize
+blob_body_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **error)
+{
+  BlobBody *self = data;
+  gssize n = blob_reader_read (ctx, self->reader, buffer, (gsize) MIN (size, self->left), error);
+  if (n > 0)
+    self->left -= (guint64) n;
+  if (n > 0)
+    metric_add (self->sent, (double) n, "blob", NULL);
+  return n;
+}
+
+static void
+blob_body_free (gpointer data)
+{
+  BlobBody *self = data;
+  blob_reader_free (self->reader);
+  g_free (self);
+}
+
+/* A body of chunk frames, as they are stored. */
+typedef struct {
+  BlobStore *blobs;
+  Recipe *recipe;
+  guint next, end; /* entries */
+  Reader *chunk;
+  guint64 offset_bytes;
+  Metric *sent;
+} FrameBody;
+
+static gssize
+frame_body_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **error)
+{
+  FrameBody *self = data;
+  if (self->chunk != NULL && self->offset_bytes == self->chunk->size_bytes)
+    g_clear_pointer (&self->chunk, reader_free);
+  if (self->chunk == NULL)
+    {
+      if (self->next == self->end)
+        return 0;
+      const RecipeEntry *entry = &g_array_index (self->recipe->entries, RecipeEntry, self->next);
+      self->chunk = blob_store_open_chunk (ctx, self->blobs, entry->digest, error);
+      if (self->chunk == NULL)
+        return -1;
+      self->next++;
+      self->offset_bytes = 0;
+    }
+  gsize n = (gsize) MIN (size, self->chunk->size_bytes - self->offset_bytes);
+  if (!reader_read_at (ctx, self->chunk, self->offset_bytes, buffer, n, error))
+    return -1;
+  self->offset_bytes += n;
+  metric_add (self->sent, (double) n, "chunks", NULL);
+  return (gssize) n;
+}
+
+static void
+frame_body_free (gpointer data)
+{
+  FrameBody *self = data;
+  reader_free (self->chunk);
+  recipe_free (self->recipe);
+  g_free (self);
+}
+
+/* A blob belongs to a repository by its layer link; manifests can be read as blobs too. */
+static gboolean
+require_membership (Ctx *ctx, Dmcr *self, const char *repository, const Digest *digest, GError **error)
+{
+  gboolean found = FALSE;
+  char text[DIGEST_STRING_SIZE];
+  ObjectStore *objects = blob_store_objects (self->blobs);
+  if (!layer_link_exists (ctx, objects, repository, digest, &found, error)
+      || (!found && !manifest_link_exists (ctx, objects, repository, digest, &found, error)))
+    return FALSE;
+  return found
+         || am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN", "repository %s has no blob %s", repository,
+                     digest_format (digest, text));
+}
+
+static gboolean
+accepts (HttpRequest *req, const char *media_type)
+{
+  const char *accept = http_request_header_joined (req, "Accept");
+  return accept != NULL && strstr (accept, media_type) != NULL;
+}
+
+static gboolean
+send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const Digest *digest, guint64 size_bytes,
+              GError **error)
+{
+  static const HttpBodySource source = { blob_body_read, blob_body_free };
+  guint64 first, length;
+  HttpRangeVerdict verdict = http_range_parse (http_request_header (req, "Range"), size_bytes, &first, &length);
+  http_response_header (res, "Accept-Ranges", "bytes");
+  if (verdict == HTTP_RANGE_UNSATISFIABLE)
+    {
+      http_response_headerf (res, "Content-Range", "bytes */%" G_GUINT64_FORMAT, size_bytes);
+      return am_fail (error, AM_ERROR_OUT_OF_RANGE, "SIZE_INVALID", "the range is not within the blob's %" G_GUINT64_FORMAT
+                      " bytes", size_bytes);
+    }
+  if (verdict == HTTP_RANGE_NONE)
+    {
+      first = 0;
+      length = size_bytes;
+    }
+  BlobReader *reader = blob_store_open (ctx, self->blobs, digest, first, error);
+  if (reader == NULL)
+    return FALSE;
+  if (verdict == HTTP_RANGE_PART)
+    {
+      http_response_status (res, 206);
+      http_response_headerf (res, "Content-Range", "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT,
+                             first, first + length - 1, size_bytes);
+    }
+  BlobBody *body = g_new0 (BlobBody, 1);
+  *body = (BlobBody) { reader, length, self->sent };
+  http_response_stream (res, OCTET_STREAM, length, &source, body);
+  return TRUE;
+}
+
+static gboolean
+send_frames (Dmcr *self, HttpRequest *req, HttpResponse *res, Recipe *taken, GError **error)
+{
+  static const HttpBodySource source = { frame_body_read, frame_body_free };
+  g_autoptr (Recipe) recipe = taken;
+  guint64 first, length;
+  HttpRangeVerdict verdict
+    = http_range_parse (http_request_header (req, "Range"), recipe->blob_size, &first, &length);
+  if (verdict == HTTP_RANGE_UNSATISFIABLE)
+    return am_fail (error, AM_ERROR_OUT_OF_RANGE, "SIZE_INVALID", "the range is not within the blob");
+  if (verdict == HTTP_RANGE_NONE)
+    {
+      first = 0;
+      length = recipe->blob_size;
+    }
+  FrameBody *body = g_new0 (FrameBody, 1);
+  body->blobs = self->blobs;
+  body->next = recipe_find (recipe, first);
+  body->end = recipe_find (recipe, first + length - 1) + 1;
+  body->sent = self->sent;
+  http_response_headerf (res, WIRE_RANGE_HEADER, "%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT,
+                         recipe->starts[body->next], recipe->starts[body->end] - 1);
+  body->recipe = g_steal_pointer (&recipe);
+  http_response_stream_chunked (res, WIRE_CHUNKS, &source, body);
+  return TRUE;
+}
+
+gboolean
+dmcr_get_blob (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  Dmcr *self = http_request_service (req);
+  Digest digest;
+  BlobInfo info;
+  const char *repository = dmcr_repository (req, error);
+  if (repository == NULL || !dmcr_digest_param (req, &digest, error)
+      || !require_membership (ctx, self, repository, &digest, error)
+      || !blob_store_stat (ctx, self->blobs, &digest, &info, error))
+    return FALSE;
+  dmcr_digest_header (res, &digest);
+  http_response_headerf (res, "ETag", "\"%s\"", http_request_param (req, "digest"));
+  http_response_header (res, "Vary", "Accept");
+  gboolean wants_recipe = accepts (req, WIRE_RECIPE);
+  gboolean wants_frames = !wants_recipe && accepts (req, WIRE_CHUNKS);
+  if (info.n_chunks == 0 || (!wants_recipe && !wants_frames))
+    return send_decoded (ctx, self, req, res, &digest, info.size_bytes, error);
+  Recipe *recipe = blob_store_recipe (ctx, self->blobs, &digest, error);
+  if (recipe == NULL)
+    return FALSE;
+  if (wants_frames)
+    return send_frames (self, req, res, recipe, error);
+  g_autoptr (GBytes) bytes = recipe_write (recipe);
+  http_response_bytes (res, WIRE_RECIPE, bytes);
+  recipe_free (recipe);
+  return TRUE;
+}
+
+gboolean
+dmcr_delete_blob (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  Dmcr *self = http_request_service (req);
+  Digest digest;
+  const char *repository = dmcr_repository (req, error);
+  if (repository == NULL || !dmcr_digest_param (req, &digest, error)
+      || !require_membership (ctx, self, repository, &digest, error)
+      || !layer_link_remove (ctx, blob_store_objects (self->blobs), repository, &digest, error))
+    return FALSE;
+  http_response_status (res, 202);
+  return TRUE;
+}

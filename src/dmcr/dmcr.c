@@ -1,0 +1,197 @@
+#include "dmcr/service.h"
+
+#include <string.h>
+
+#include "oci/manifest.h"
+#include "oci/reference.h"
+
+#define API "/v2/{name+}"
+#define KNOWN_LIMIT_BYTES (WIRE_KNOWN_MAX * 32)
+
+/* GET and HEAD /v2/: is this a registry, and do my credentials fit. */
+static gboolean
+get_base (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  http_response_text (res, "application/json", "{}");
+  return TRUE;
+}
+
+const HttpRoute dmcr_routes[] = {
+  { "GET", "/v2/", get_base, 0, FALSE },
+  { "GET", "/v2", get_base, 0, FALSE },
+  { "POST", API "/blobs/uploads/", dmcr_start_upload, 0, TRUE },
+  { "POST", API "/blobs/uploads", dmcr_start_upload, 0, TRUE },
+  { "POST", API "/blobs/uploads/{upload}/known", dmcr_post_known, KNOWN_LIMIT_BYTES, FALSE },
+  { "GET", API "/blobs/uploads/{upload}", dmcr_get_upload, 0, FALSE },
+  { "PATCH", API "/blobs/uploads/{upload}", dmcr_patch_upload, 0, TRUE },
+  { "PUT", API "/blobs/uploads/{upload}", dmcr_put_upload, 0, TRUE },
+  { "DELETE", API "/blobs/uploads/{upload}", dmcr_delete_upload, 0, FALSE },
+  { "GET", API "/blobs/{digest}", dmcr_get_blob, 0, FALSE },
+  { "DELETE", API "/blobs/{digest}", dmcr_delete_blob, 0, FALSE },
+  { "GET", API "/manifests/{reference}", dmcr_get_manifest, 0, FALSE },
+  { "PUT", API "/manifests/{reference}", dmcr_put_manifest, MANIFEST_MAX_BYTES, FALSE },
+  { "DELETE", API "/manifests/{reference}", dmcr_delete_manifest, 0, FALSE },
+  { "GET", API "/tags/list", dmcr_list_tags, 0, FALSE },
+  { "GET", API "/referrers/{digest}", dmcr_list_referrers, 0, FALSE },
+};
+const gsize dmcr_n_routes = G_N_ELEMENTS (dmcr_routes);
+
+const char *
+dmcr_repository (HttpRequest *req, GError **error)
+{
+  const char *name = http_request_param (req, "name");
+  return repository_name_check (name, error) ? name : NULL;
+}
+
+gboolean
+dmcr_digest_param (HttpRequest *req, Digest *out_digest, GError **error)
+{
+  return digest_parse (http_request_param (req, "digest"), out_digest, error);
+}
+
+void
+dmcr_digest_header (HttpResponse *res, const Digest *digest)
+{
+  char text[DIGEST_STRING_SIZE];
+  http_response_header (res, "Docker-Content-Digest", digest_format (digest, text));
+}
+
+void
+dmcr_location (HttpResponse *res, const char *repository, const char *kind, const char *reference)
+{
+  http_response_headerf (res, "Location", "/v2/%s/%s/%s", repository, kind, reference);
+}
+
+/* Which status an error's reason asks for where its code alone says another (distribution-spec 1.1,
+ * "Error Codes"; RFC 4918 for 507), and which OCI code a word of ours stands for. */
+static const struct {
+  const char *reason;
+  guint status;
+  const char *code;
+} reasons[] = {
+  { "InsufficientStorage", 507, "TOOMANYREQUESTS" },
+  { "ReadOnlyStorage", 503, "DENIED" },
+  { "SIZE_INVALID", 0, "SIZE_INVALID" },
+  { "CHUNK_UNKNOWN", 409, "CHUNK_UNKNOWN" },
+  { "MANIFEST_BLOB_UNKNOWN", 404, "MANIFEST_BLOB_UNKNOWN" },
+  { "TAG_INVALID", 400, "NAME_INVALID" },
+  { "ChunkCorrupt", 500, "DATA_LOSS" },
+  { "RecipeCorrupt", 500, "DATA_LOSS" },
+  { "BlobCorrupt", 500, "DATA_LOSS" },
+};
+
+static void
+write_error (HttpRequest *req, HttpResponse *res, const GError *error)
+{
+  const AmErrorInfo *info = am_error_info_of (error);
+  const char *reason = am_error_reason (error);
+  guint status = info->http_status;
+  const char *code = reason != NULL ? reason : info->name;
+  if (am_error_has_reason (error, "SIZE_INVALID") && am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED))
+    status = 413;
+  for (gsize i = 0; reason != NULL && i < G_N_ELEMENTS (reasons); i++)
+    if (strcmp (reasons[i].reason, reason) == 0)
+      {
+        status = reasons[i].status != 0 ? reasons[i].status : status;
+        code = reasons[i].code;
+      }
+  g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
+  yyjson_mut_val *root = yyjson_mut_obj (doc);
+  yyjson_mut_doc_set_root (doc, root);
+  yyjson_mut_val *item = yyjson_mut_arr_add_obj (doc, yyjson_mut_obj_add_arr (doc, root, "errors"));
+  g_autofree char *message = g_utf8_make_valid (error->message, -1);
+  yyjson_mut_obj_add_str (doc, item, "code", code);
+  yyjson_mut_obj_add_str (doc, item, "message", message);
+  g_autofree char *body = json_write (doc, NULL);
+  http_response_status (res, status);
+  if (status == 401)
+    http_response_header (res, "WWW-Authenticate", "Basic realm=\"ai-models registry\", charset=\"UTF-8\"");
+  http_response_text (res, "application/json", body);
+}
+
+static gboolean
+authorize (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  Dmcr *self = http_request_service (req);
+  const char *method = http_request_method (req);
+  gboolean writes = strcmp (method, "GET") != 0 && strcmp (method, "HEAD") != 0;
+  g_autofree char *user = NULL;
+  http_response_header (res, "Docker-Distribution-API-Version", "registry/2.0");
+  http_response_header (res, WIRE_HEADER, "1");
+  if (!auth_check (self->auth, http_request_header (req, "Authorization"), writes, &user, error))
+    return FALSE;
+  if (user != NULL)
+    http_request_set_identity (req, user);
+  return TRUE;
+}
+
+/* Ready means: the store answers. */
+static gboolean
+is_ready (Ctx *ctx, gpointer service, GError **error)
+{
+  Dmcr *self = service;
+  g_autoptr (GPtrArray) page = object_store_list (ctx, blob_store_objects (self->blobs), "docker/", NULL, 1, error);
+  return page != NULL;
+}
+
+Dmcr *
+dmcr_start (Ctx *ctx, const DmcrConfig *config, BlobStore *blobs, GError **error)
+{
+  static const char *const kinds[] = { "kind", NULL };
+  AuthConfig auth = { config->htpasswd_file, config->plain_users_file, config->writers, config->anonymous_read,
+                      config->anonymous_write };
+  g_autoptr (Dmcr) self = g_new0 (Dmcr, 1);
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->released);
+  self->held = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->ctx = ctx_ref (ctx);
+  self->blobs = blobs;
+  self->received = metric_declare ("dmcr_received_bytes_total", METRIC_COUNTER,
+                                   "Bytes of upload bodies, decoded blobs or chunk frames.", kinds);
+  self->sent = metric_declare ("dmcr_sent_bytes_total", METRIC_COUNTER,
+                               "Bytes of blob bodies, decoded blobs or chunk frames.", kinds);
+  self->auth = auth_new (&auth, error);
+  if (self->auth == NULL)
+    return NULL;
+  HttpServerConfig server = {
+    .listen_address = config->listen_address,
+    .tls_certificate_file = config->tls_certificate_file,
+    .tls_key_file = config->tls_key_file,
+    .max_connections = config->max_connections,
+    .max_connections_per_peer = config->max_connections_per_peer,
+    .routes = dmcr_routes,
+    .n_routes = dmcr_n_routes,
+    .service = self,
+    .authorize = authorize,
+    .write_error = write_error,
+    .ready = is_ready,
+  };
+  self->server = http_server_start (ctx, &server, error);
+  return self->server != NULL ? g_steal_pointer (&self) : NULL;
+}
+
+guint16
+dmcr_port (Dmcr *self)
+{
+  return http_server_port (self->server);
+}
+
+void
+dmcr_drain (Dmcr *self)
+{
+  http_server_drain (self->server);
+}
+
+void
+dmcr_free (Dmcr *self)
+{
+  if (self == NULL)
+    return;
+  http_server_free (self->server);
+  auth_free (self->auth);
+  g_clear_pointer (&self->held, g_hash_table_unref);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->released);
+  ctx_unref (self->ctx);
+  g_free (self);
+}
