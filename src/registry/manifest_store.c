@@ -5,154 +5,179 @@
 #include "oci/reference.h"
 #include "storage/repository_links.h"
 
-/* Whether the repository has what a manifest refers to. */
-static gboolean
-has_reference (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestRef *ref, gboolean *out_has,
-               GError **error)
-{
-  ObjectStore *objects = blob_store_objects (blobs);
-  const Digest *digest = &ref->descriptor->digest;
-  BlobInfo info;
-  g_autoptr (GError) problem = NULL;
-  gboolean ok = ref->role == MANIFEST_REF_CHILD
-                  ? manifest_link_exists (ctx, objects, repository, digest, out_has, error)
-                  : layer_link_exists (ctx, objects, repository, digest, out_has, error);
-  if (!ok || !*out_has)
-    return ok;
-  *out_has = blob_store_stat (ctx, blobs, digest, &info, &problem);
-  if (*out_has || am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return TRUE;
-  g_propagate_error (error, g_steal_pointer (&problem));
-  return FALSE;
-}
+/* Leaves room for the index around the descriptors of one page. */
+#define REFERRERS_PAGE_BYTES (MANIFEST_MAX_BYTES - 4096)
 
-static gboolean
-check_references (Ctx *ctx, BlobStore *blobs, const char *repository, const Manifest *manifest, gboolean sparse_index,
-                  GError **error)
-{
-  g_autoptr (GArray) refs = manifest_refs (manifest);
-  for (guint i = 0; i < refs->len; i++)
-    {
-      const ManifestRef *ref = &g_array_index (refs, ManifestRef, i);
-      char text[DIGEST_STRING_SIZE];
-      gboolean has = FALSE;
-      if (!has_reference (ctx, blobs, repository, ref, &has, error))
-        return FALSE;
-      if (has || ref->may_be_absent || (sparse_index && ref->role == MANIFEST_REF_CHILD))
-        continue;
-      return am_fail (error, AM_ERROR_NOT_FOUND, "MANIFEST_BLOB_UNKNOWN",
-                      "repository %s lacks %s, which the manifest refers to: push it first", repository,
-                      digest_format (&ref->descriptor->digest, text));
-    }
-  return TRUE;
-}
-
-/* The manifest's digest by the algorithm that the reference asks for. */
-static gboolean
-name_manifest (const char *reference, GBytes *bytes, Digest *out_digest, gboolean *out_is_tag, GError **error)
-{
-  gboolean is_digest = FALSE;
-  Digest wanted = { .algorithm = DIGEST_SHA256 };
-  if (reference != NULL && !reference_selector_parse (reference, &is_digest, &wanted, error))
-    return FALSE;
-  digest_of (wanted.algorithm, g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), out_digest);
-  *out_is_tag = reference != NULL && !is_digest;
-  if (!is_digest || digest_equal (&wanted, out_digest))
-    return TRUE;
-  char text[DIGEST_STRING_SIZE];
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "DIGEST_INVALID", "the manifest's digest is %s, not %s",
-                  digest_format (out_digest, text), reference);
-}
-
-static gboolean
-check_tags (GPtrArray *tags, GError **error)
-{
-  for (guint i = 0; tags != NULL && i < tags->len; i++)
-    if (!tag_name_check (g_ptr_array_index (tags, i), error))
-      return FALSE;
-  return TRUE;
-}
-
-static gboolean
-put_links (Ctx *ctx, ObjectStore *objects, const char *repository, const ManifestPut *put, gboolean is_tag,
-           const Manifest *manifest, const Digest *digest, gsize size, GError **error)
-{
-  if (manifest->subject != NULL)
-    {
-      g_autofree char *descriptor = manifest_referrer_descriptor (manifest, digest, size);
-      if (!referrer_put (ctx, objects, repository, &manifest->subject->digest, digest, descriptor, error))
-        return FALSE;
-    }
-  if (!manifest_link_put (ctx, objects, repository, digest, error)
-      || (is_tag && !tag_put (ctx, objects, repository, put->reference, digest, error)))
-    return FALSE;
-  for (guint i = 0; put->more_tags != NULL && i < put->more_tags->len; i++)
-    if (!tag_put (ctx, objects, repository, g_ptr_array_index (put->more_tags, i), digest, error))
-      return FALSE;
-  return TRUE;
-}
-
-gboolean
-manifest_store_put (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPut *put, GBytes *bytes,
-                    Digest *out_digest, gboolean *out_has_subject, Digest *out_subject, GError **error)
-{
-  gboolean is_tag;
-  Digest digest;
-  g_autoptr (Manifest) manifest = NULL;
-  if (!repository_name_check (repository, error) || !name_manifest (put->reference, bytes, &digest, &is_tag, error)
-      || !check_tags (put->more_tags, error))
-    return FALSE;
-  manifest = manifest_parse (bytes, put->media_type, error);
-  if (manifest == NULL || !check_references (ctx, blobs, repository, manifest, put->sparse_index, error)
-      || !blob_store_put_whole (ctx, blobs, &digest, bytes, error)
-      || !put_links (ctx, blob_store_objects (blobs), repository, put, is_tag, manifest, &digest,
-                     g_bytes_get_size (bytes), error))
-    return FALSE;
-  *out_digest = digest;
-  if (out_has_subject != NULL)
-    *out_has_subject = manifest->subject != NULL;
-  if (out_subject != NULL && manifest->subject != NULL)
-    *out_subject = manifest->subject->digest;
-  return TRUE;
-}
-
-/* A manifest that is not there: because the repository is not, or only it. */
+/* Because the repository has no such manifest, or because there is no such repository. */
 static gboolean
 fail_unknown (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference, GError **error)
 {
   gboolean exists = FALSE;
   if (!repository_exists (ctx, blob_store_objects (blobs), repository, &exists, error))
     return FALSE;
-  return am_fail (error, AM_ERROR_NOT_FOUND, exists ? "MANIFEST_UNKNOWN" : "NAME_UNKNOWN",
-                  exists ? "repository %s has no manifest %s" : "there is no repository %s (asked for %s)", repository,
+  if (!exists)
+    return am_fail (error, AM_ERROR_NOT_FOUND, "NAME_UNKNOWN", "there is no repository %s (asked for \"%s\")",
+                    repository, reference);
+  return am_fail (error, AM_ERROR_NOT_FOUND, "MANIFEST_UNKNOWN", "repository %s has no manifest \"%s\"", repository,
                   reference);
 }
 
-gboolean
-manifest_store_resolve (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference, Digest *out_digest,
-                        GError **error)
+static gboolean
+fail_needed (GError **error, const ManifestRef *ref)
+{
+  static const char *const roles[] = { "config", "layer", "manifest" };
+  char text[DIGEST_STRING_SIZE];
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "MANIFEST_BLOB_UNKNOWN",
+                  "the manifest needs the %s %s, which is not in this repository; push it first", roles[ref->role],
+                  digest_format (&ref->descriptor->digest, text));
+}
+
+/* Finds a member of the repository; NOT_FOUND counts as "not there". */
+static gboolean
+find_ref (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestRef *ref, gboolean *out_exists,
+          guint64 *out_size, GError **error)
 {
   ObjectStore *objects = blob_store_objects (blobs);
-  gboolean is_digest;
-  gboolean found = FALSE;
-  Digest digest;
-  g_autoptr (GError) problem = NULL;
-  if (!repository_name_check (repository, error)
-      || !reference_selector_parse (reference, &is_digest, &digest, error))
+  const Digest *digest = &ref->descriptor->digest;
+  gboolean is_linked = FALSE;
+  if (ref->role == MANIFEST_REF_CHILD ? !manifest_link_exists (ctx, objects, repository, digest, &is_linked, error)
+                                      : !layer_link_exists (ctx, objects, repository, digest, &is_linked, error))
     return FALSE;
-  if (is_digest && !manifest_link_exists (ctx, objects, repository, &digest, &found, error))
-    return FALSE;
-  if (!is_digest)
-    found = tag_get (ctx, objects, repository, reference, &digest, &problem);
-  if (!found && (problem == NULL || am_error_is (problem, AM_ERROR_NOT_FOUND)))
-    return fail_unknown (ctx, blobs, repository, reference, error);
-  if (!found)
+  *out_exists = FALSE;
+  if (!is_linked)
+    return TRUE;
+  BlobInfo info;
+  g_autoptr (GError) cause = NULL;
+  if (blob_store_stat (ctx, blobs, digest, &info, &cause))
     {
-      g_propagate_error (error, g_steal_pointer (&problem));
+      *out_exists = TRUE;
+      *out_size = info.size_bytes;
+      return TRUE;
+    }
+  if (am_error_is (cause, AM_ERROR_NOT_FOUND))
+    return TRUE; /* a link that outlived its bytes is no member */
+  g_propagate_error (error, g_steal_pointer (&cause));
+  return FALSE;
+}
+
+static gboolean
+check_ref (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestRef *ref, gboolean allow_absent,
+           GError **error)
+{
+  gboolean exists = FALSE;
+  guint64 size = 0;
+  if (!find_ref (ctx, blobs, repository, ref, &exists, &size, error))
+    return FALSE;
+  if (!exists)
+    return allow_absent || fail_needed (error, ref);
+  char text[DIGEST_STRING_SIZE];
+  if (size != ref->descriptor->size_bytes)
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID",
+                    "the manifest says that %s has %" G_GUINT64_FORMAT " bytes, but it has %" G_GUINT64_FORMAT,
+                    digest_format (&ref->descriptor->digest, text), ref->descriptor->size_bytes, size);
+  return TRUE;
+}
+
+static gboolean
+check_refs (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPut *put, const Manifest *manifest,
+            GError **error)
+{
+  g_autoptr (GArray) refs = manifest_refs (manifest);
+  /* Many files may share one content: ask once for each digest and role. */
+  g_autoptr (GHashTable) seen = g_hash_table_new (digest_hash, digest_equal_func);
+  for (guint i = 0; i < refs->len; i++)
+    {
+      const ManifestRef *ref = &g_array_index (refs, ManifestRef, i);
+      const ManifestRef *earlier = g_hash_table_lookup (seen, &ref->descriptor->digest);
+      if (earlier != NULL && (earlier->role == MANIFEST_REF_CHILD) == (ref->role == MANIFEST_REF_CHILD)
+          && earlier->descriptor->size_bytes == ref->descriptor->size_bytes && !earlier->may_be_absent)
+        continue;
+      gboolean allow_absent
+        = ref->may_be_absent || (ref->role == MANIFEST_REF_CHILD && put->allow_sparse_index);
+      if (!check_ref (ctx, blobs, repository, ref, allow_absent, error))
+        return FALSE;
+      g_hash_table_insert (seen, (gpointer) &ref->descriptor->digest, (gpointer) ref);
+    }
+  return TRUE;
+}
+
+static gboolean
+check_put (const ManifestPut *put, Digest *out_digest, GError **error)
+{
+  gsize size = 0;
+  gconstpointer data = g_bytes_get_data (put->bytes, &size);
+  digest_of (put->expected == NULL ? DIGEST_SHA256 : put->expected->algorithm, data, size, out_digest);
+  char wanted[DIGEST_STRING_SIZE], actual[DIGEST_STRING_SIZE];
+  if (put->expected != NULL && !digest_equal (put->expected, out_digest))
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "DIGEST_INVALID", "the manifest's digest is %s, not %s",
+                    digest_format (out_digest, actual), digest_format (put->expected, wanted));
+  for (guint i = 0; put->tags != NULL && put->tags[i] != NULL; i++)
+    if (!tag_name_check (put->tags[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+static gboolean
+publish (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPut *put, const Manifest *manifest,
+         const Digest *digest, GError **error)
+{
+  ObjectStore *objects = blob_store_objects (blobs);
+  /* The link comes before the bytes, so that no collection finds them without it. */
+  if (!manifest_link_put (ctx, objects, repository, digest, error)
+      || !blob_store_put_whole (ctx, blobs, digest, put->bytes, error))
+    return FALSE;
+  if (manifest->subject != NULL)
+    {
+      g_autofree char *descriptor = manifest_referrer_descriptor (manifest, digest, g_bytes_get_size (put->bytes));
+      if (!referrer_put (ctx, objects, repository, &manifest->subject->digest, digest, descriptor, error))
+        return FALSE;
+    }
+  for (guint i = 0; put->tags != NULL && put->tags[i] != NULL; i++)
+    if (!tag_put (ctx, objects, repository, put->tags[i], digest, error))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+manifest_store_put (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPut *put,
+                    ManifestPutResult *out_result, GError **error)
+{
+  g_autoptr (Manifest) manifest = manifest_parse (put->bytes, put->media_type, error);
+  ManifestPutResult result = { 0 };
+  if (manifest == NULL || !check_put (put, &result.digest, error)
+      || !check_refs (ctx, blobs, repository, put, manifest, error)
+      || !publish (ctx, blobs, repository, put, manifest, &result.digest, error))
+    return FALSE;
+  if (manifest->subject != NULL)
+    {
+      result.has_subject = TRUE;
+      result.subject = manifest->subject->digest;
+    }
+  if (out_result != NULL)
+    *out_result = result;
+  return TRUE;
+}
+
+/* The digest that a tag or digest text names, if the repository has that manifest. */
+static gboolean
+resolve (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference, gboolean *out_is_digest,
+         Digest *out_digest, GError **error)
+{
+  ObjectStore *objects = blob_store_objects (blobs);
+  gboolean exists = FALSE;
+  g_autoptr (GError) cause = NULL;
+  if (!reference_selector_parse (reference, out_is_digest, out_digest, error))
+    return FALSE;
+  if (!*out_is_digest && !tag_get (ctx, objects, repository, reference, out_digest, &cause))
+    {
+      if (am_error_is (cause, AM_ERROR_NOT_FOUND))
+        return fail_unknown (ctx, blobs, repository, reference, error);
+      g_propagate_error (error, g_steal_pointer (&cause));
       return FALSE;
     }
-  *out_digest = digest;
-  return TRUE;
+  if (!manifest_link_exists (ctx, objects, repository, out_digest, &exists, error))
+    return FALSE;
+  return exists || fail_unknown (ctx, blobs, repository, reference, error);
 }
 
 GBytes *
@@ -160,73 +185,145 @@ manifest_store_get (Ctx *ctx, BlobStore *blobs, const char *repository, const ch
                     Digest *out_digest, GError **error)
 {
   Digest digest;
-  g_autoptr (GError) problem = NULL;
-  if (!manifest_store_resolve (ctx, blobs, repository, reference, &digest, error))
+  gboolean is_digest = FALSE;
+  if (!resolve (ctx, blobs, repository, reference, &is_digest, &digest, error))
     return NULL;
-  g_autoptr (GBytes) bytes = blob_store_get (ctx, blobs, &digest, MANIFEST_MAX_BYTES, &problem);
-  if (bytes == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return am_fail_null (error, AM_ERROR_DATA_LOSS, "MANIFEST_UNKNOWN", "manifest %s of %s is lost from the store",
-                         reference, repository);
+  g_autoptr (GError) cause = NULL;
+  g_autoptr (GBytes) bytes = blob_store_get (ctx, blobs, &digest, MANIFEST_MAX_BYTES, &cause);
   if (bytes == NULL)
     {
-      g_propagate_error (error, g_steal_pointer (&problem));
+      if (am_error_is (cause, AM_ERROR_NOT_FOUND))
+        fail_unknown (ctx, blobs, repository, reference, error);
+      else
+        g_propagate_error (error, g_steal_pointer (&cause));
       return NULL;
     }
-  g_autoptr (Manifest) manifest = out_media_type != NULL ? manifest_parse (bytes, NULL, error) : NULL;
-  if (out_media_type != NULL && manifest == NULL)
-    return NULL;
   if (out_media_type != NULL)
-    *out_media_type = g_strdup (manifest->media_type);
+    {
+      g_autoptr (Manifest) manifest = manifest_parse (bytes, NULL, &cause);
+      if (manifest == NULL)
+        return am_fail_null (error, AM_ERROR_DATA_LOSS, "ManifestCorrupt", "the stored manifest \"%s\" of %s: %s",
+                             reference, repository, cause->message);
+      *out_media_type = g_steal_pointer (&manifest->media_type);
+    }
   if (out_digest != NULL)
     *out_digest = digest;
   return g_steal_pointer (&bytes);
-}
-
-/* The entry under the manifest's subject. A damaged manifest has none that could be found. */
-static gboolean
-remove_referrer (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *digest, GError **error)
-{
-  g_autoptr (GError) problem = NULL;
-  g_autoptr (GBytes) bytes = blob_store_get (ctx, blobs, digest, MANIFEST_MAX_BYTES, &problem);
-  g_autoptr (Manifest) manifest = bytes != NULL ? manifest_parse (bytes, NULL, &problem) : NULL;
-  if (manifest == NULL)
-    {
-      am_ignore (&problem, "removing a manifest that cannot be read");
-      return TRUE;
-    }
-  return manifest->subject == NULL
-         || referrer_remove (ctx, blob_store_objects (blobs), repository, &manifest->subject->digest, digest, error);
 }
 
 static gboolean
 remove_tags_of (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error)
 {
   g_autoptr (GPtrArray) tags = tag_list (ctx, objects, repository, error);
-  for (guint i = 0; tags != NULL && i < tags->len; i++)
+  if (tags == NULL)
+    return FALSE;
+  for (guint i = 0; i < tags->len; i++)
     {
       const char *tag = g_ptr_array_index (tags, i);
       Digest target;
-      g_autoptr (GError) problem = NULL;
-      if (!tag_get (ctx, objects, repository, tag, &target, &problem))
-        am_ignore (&problem, "the tag went meanwhile or is damaged");
+      g_autoptr (GError) cause = NULL;
+      if (!tag_get (ctx, objects, repository, tag, &target, &cause))
+        {
+          if (!am_error_is (cause, AM_ERROR_NOT_FOUND))
+            {
+              g_propagate_error (error, g_steal_pointer (&cause));
+              return FALSE;
+            }
+          am_ignore (&cause, "the tag went meanwhile");
+        }
       else if (digest_equal (&target, digest) && !tag_remove (ctx, objects, repository, tag, error))
         return FALSE;
     }
-  return tags != NULL;
+  return TRUE;
+}
+
+/* A manifest that cannot be read any more has no entry that could be found; removing it must still work. */
+static gboolean
+remove_referrer_entry (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *digest, GError **error)
+{
+  g_autoptr (GError) cause = NULL;
+  g_autoptr (GBytes) bytes = blob_store_get (ctx, blobs, digest, MANIFEST_MAX_BYTES, &cause);
+  g_autoptr (Manifest) manifest = bytes == NULL ? NULL : manifest_parse (bytes, NULL, &cause);
+  if (manifest == NULL)
+    {
+      if (am_error_retryable (cause) || am_error_is (cause, AM_ERROR_CANCELLED))
+        {
+          g_propagate_error (error, g_steal_pointer (&cause));
+          return FALSE;
+        }
+      am_ignore (&cause, "a damaged manifest is removed");
+      return TRUE;
+    }
+  return manifest->subject == NULL
+         || referrer_remove (ctx, blob_store_objects (blobs), repository, &manifest->subject->digest, digest, error);
 }
 
 gboolean
 manifest_store_remove (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference, GError **error)
 {
   ObjectStore *objects = blob_store_objects (blobs);
-  gboolean is_digest;
   Digest digest;
-  if (!reference_selector_parse (reference, &is_digest, &digest, error)
-      || !manifest_store_resolve (ctx, blobs, repository, reference, &digest, error))
+  gboolean is_digest = FALSE;
+  if (!resolve (ctx, blobs, repository, reference, &is_digest, &digest, error))
     return FALSE;
   if (!is_digest)
     return tag_remove (ctx, objects, repository, reference, error);
+  /* The revision link goes last: until then a repetition finds its way. */
   return remove_tags_of (ctx, objects, repository, &digest, error)
-         && remove_referrer (ctx, blobs, repository, &digest, error)
+         && remove_referrer_entry (ctx, blobs, repository, &digest, error)
          && manifest_link_remove (ctx, objects, repository, &digest, error);
+}
+
+/* One stored descriptor: its digest text, and whether it is wanted. */
+static gboolean
+read_entry (GBytes *entry, const char *artifact_type, char **out_digest)
+{
+  g_autoptr (GError) cause = NULL;
+  gsize size = 0;
+  gconstpointer data = g_bytes_get_data (entry, &size);
+  g_autoptr (yyjson_doc) doc = json_parse (data, size, MANIFEST_MAX_BYTES, JSON_STRICT, &cause);
+  const char *digest = doc == NULL ? NULL : json_get_string (yyjson_doc_get_root (doc), "digest");
+  if (digest == NULL)
+    {
+      am_ignore (&cause, "a damaged referrer entry is passed over");
+      return FALSE;
+    }
+  *out_digest = g_strdup (digest);
+  return artifact_type == NULL
+         || g_strcmp0 (json_get_string (yyjson_doc_get_root (doc), "artifactType"), artifact_type) == 0;
+}
+
+GBytes *
+manifest_store_referrers (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *subject,
+                          const char *artifact_type, const char *after, char **out_next, GError **error)
+{
+  g_autoptr (GPtrArray) entries = referrer_list (ctx, blob_store_objects (blobs), repository, subject, error);
+  if (entries == NULL)
+    return NULL;
+  g_autoptr (GString) text
+    = g_string_new ("{\"schemaVersion\":2,\"mediaType\":\"" OCI_INDEX "\",\"manifests\":[");
+  gboolean is_first = TRUE;
+  g_autofree char *last = NULL;
+  *out_next = NULL;
+  for (guint i = 0; i < entries->len && *out_next == NULL; i++)
+    {
+      GBytes *entry = g_ptr_array_index (entries, i);
+      g_autofree char *digest = NULL;
+      if (!read_entry (entry, artifact_type, &digest) || (after != NULL && strcmp (digest, after) <= 0))
+        continue;
+      gsize size = 0;
+      const char *data = g_bytes_get_data (entry, &size);
+      if (!is_first && text->len + size > REFERRERS_PAGE_BYTES)
+        *out_next = g_steal_pointer (&last);
+      else
+        {
+          g_string_append (text, is_first ? "" : ",");
+          g_string_append_len (text, data, (gssize) size);
+          is_first = FALSE;
+          g_free (last);
+          last = g_steal_pointer (&digest);
+        }
+    }
+  g_string_append (text, "]}");
+  return g_string_free_to_bytes (g_steal_pointer (&text));
 }

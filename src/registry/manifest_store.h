@@ -1,28 +1,44 @@
-/* Accepting, reading and removing manifests of a repository over a blob store: what dmcr/ and the local
- * Repository share. A manifest is visible only after all it needs is there. Thread-safe. */
+/* Manifests, tags and referrers of the repositories of one blob store: what it takes to accept a manifest,
+ * what it means to remove one (distribution-spec 1.1 "Pushing Manifests", "Deleting", "Listing Referrers";
+ * formats-oci-modelpack.md 4.2). Used by dmcr/ and by the local Repository. Thread-safe; every step may be
+ * repeated after a crash. Repository names are validated by the caller. */
 #pragma once
 
 #include "oci/manifest.h"
 #include "storage/blob_store.h"
 
 typedef struct {
-  const char *reference;   /* tag or digest text; NULL: by digest only */
-  GPtrArray *more_tags;    /* char *; or NULL */
-  const char *media_type;  /* as sent; NULL: from the document */
-  gboolean sparse_index;   /* children of an index may be missing */
+  GBytes *bytes;           /* kept exactly */
+  const char *media_type;  /* what it was sent as; NULL: what the document says */
+  const Digest *expected;  /* the digest of the URL: must agree, and chooses the algorithm; NULL: SHA-256 */
+  const char *const *tags; /* NULL-terminated; NULL: by digest only */
+  gboolean allow_sparse_index; /* children of an index may be missing */
 } ManifestPut;
 
-/* Checks, stores, links and tags. MANIFEST_INVALID, MANIFEST_BLOB_UNKNOWN (names the missing blob),
- * DIGEST_INVALID when `reference` is another digest. `out_subject` (may be NULL) gets has-subject. */
+typedef struct {
+  Digest digest;
+  gboolean has_subject;
+  Digest subject; /* for the OCI-Subject header */
+} ManifestPutResult;
+
+/* Checks that everything the manifest needs is in the repository and has the size it tells, then stores it
+ * and makes it visible: revision, bytes, referrer entry, tags, in this order, durable on return.
+ * INVALID_ARGUMENT: reasons MANIFEST_INVALID, DIGEST_INVALID, TAG_INVALID, SIZE_INVALID,
+ * MANIFEST_BLOB_UNKNOWN. RESOURCE_EXHAUSTED above 4 MiB. */
 gboolean manifest_store_put (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPut *put,
-                             GBytes *bytes, Digest *out_digest, gboolean *out_has_subject, Digest *out_subject,
-                             GError **error);
-/* Digest of a tag or digest text that the repository has. NOT_FOUND: NAME_UNKNOWN or MANIFEST_UNKNOWN. */
-gboolean manifest_store_resolve (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference,
-                                 Digest *out_digest, GError **error);
-/* Bytes (their digest verified) and media type of a manifest of the repository. */
+                             ManifestPutResult *out_result, GError **error);
+/* By tag or digest text. `out_media_type` (caller frees) and `out_digest` may be NULL.
+ * NOT_FOUND (reason MANIFEST_UNKNOWN, or NAME_UNKNOWN when there is no such repository); INVALID_ARGUMENT for
+ * text that is neither; DATA_LOSS. */
 GBytes *manifest_store_get (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference,
                             char **out_media_type, Digest *out_digest, GError **error);
-/* A tag is untagged. A digest loses its link, the tags that point at it and its entry as a referrer. */
+/* A tag is untagged and the manifest stays. A digest removes the manifest from the repository with every tag
+ * that names it and its entry with its subject; bytes go at the next collection.
+ * NOT_FOUND as above. */
 gboolean manifest_store_remove (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference,
                                 GError **error);
+/* An index of the manifests whose subject is `subject`, empty when there is none, at most 4 MiB: `*out_next`
+ * (caller frees; NULL when complete) is then to be given as `after` for the next page. With `artifact_type`
+ * only those of that type. */
+GBytes *manifest_store_referrers (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *subject,
+                                  const char *artifact_type, const char *after, char **out_next, GError **error);

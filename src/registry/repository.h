@@ -1,0 +1,85 @@
+/* Port: one repository of OCI artifacts, wherever it lies: the local store (repository_local.h) or any
+ * registry over HTTP, ours or foreign (repository_remote.h). Used by publish/, delivery/ and the commands,
+ * which never know the difference except in speed. Thread-safe: several blobs may move at once. */
+#pragma once
+
+#include "base/ctx.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/reader.h"
+#include "storage/recipe.h"
+
+typedef struct Repository Repository;
+typedef struct BlobPush BlobPush;
+
+/* Hears of bytes that are done: `logical` of the blob, of which `moved` really went over the wire or
+ * were written. Called from any thread that moves a blob. */
+typedef void (*TransferProgress) (guint64 logical_bytes, guint64 moved_bytes, gpointer data);
+
+/* Takes decoded bytes in order. Return FALSE with an error to stop. */
+typedef gboolean (*BlobSink) (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError **error);
+/* Takes one decoded, verified chunk that belongs at `offset_bytes`; from several threads at once. */
+typedef gboolean (*ChunkSink) (Ctx *ctx, gpointer data, guint64 offset_bytes, const guint8 *bytes, gsize size,
+                               GError **error);
+
+typedef struct {
+  gboolean (*blob_exists) (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
+  gboolean (*push_blob) (Ctx *ctx, Repository *self, Reader *content, const Digest *expected, const char *resume_key,
+                         TransferProgress progress, gpointer data, Digest *out_digest, GError **error);
+  gboolean (*mount_blob) (Ctx *ctx, Repository *self, const Digest *digest, const char *from_repository,
+                          gboolean *out_mounted, GError **error);
+  gboolean (*read_blob) (Ctx *ctx, Repository *self, const Digest *digest, guint64 offset_bytes, guint64 size_bytes,
+                         BlobSink sink, gpointer data, GError **error);
+  Recipe *(*get_recipe) (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
+  gboolean (*read_chunks) (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
+                           TransferProgress progress, gpointer data, GError **error);
+  GBytes *(*get_manifest) (Ctx *ctx, Repository *self, const char *reference, char **out_media_type, Digest *out_digest,
+                           GError **error);
+  gboolean (*put_manifest) (Ctx *ctx, Repository *self, const char *reference, const char *media_type, GBytes *bytes,
+                            Digest *out_digest, GError **error);
+  GPtrArray *(*list_tags) (Ctx *ctx, Repository *self, GError **error);
+  gboolean (*remove_manifest) (Ctx *ctx, Repository *self, const char *reference, GError **error);
+  void (*free) (Repository *self);
+} RepositoryClass;
+
+struct Repository {
+  const RepositoryClass *klass;
+  char *name;    /* "team/model" */
+  char *display; /* "registry.example/team/model", or the bare name of the local store; never credentials */
+  gboolean is_local;
+};
+
+/* `out_size` may be NULL. FALSE with NOT_FOUND (reason BLOB_UNKNOWN) when the repository lacks it. */
+gboolean repository_blob_exists (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
+/* Moves a blob in; skips what is there. `expected` may be NULL: then the digest is only known at the end
+ * (`out_digest`, may be NULL). Interrupted pushes of the same `resume_key` (may be NULL) go on where they
+ * stopped, in a later process too, when the other side still has the session. */
+gboolean repository_push_blob (Ctx *ctx, Repository *self, Reader *content, const Digest *expected,
+                               const char *resume_key, TransferProgress progress, gpointer data, Digest *out_digest,
+                               GError **error);
+/* Takes a blob over from another repository of the same place without moving bytes, when it can. */
+gboolean repository_mount_blob (Ctx *ctx, Repository *self, const Digest *digest, const char *from_repository,
+                                gboolean *out_mounted, GError **error);
+/* Streams [offset, offset + size) of a blob; `size_bytes` G_MAXUINT64: to the end. Exactly that many bytes or
+ * an error; what the digest of the whole is, the caller checks. Resumes by itself after a broken connection. */
+gboolean repository_read_blob (Ctx *ctx, Repository *self, const Digest *digest, guint64 offset_bytes,
+                               guint64 size_bytes, BlobSink sink, gpointer data, GError **error);
+/* The blob's recipe, or NULL without an error where chunks are not offered (foreign registry, small blob). */
+Recipe *repository_get_recipe (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
+/* Fetches, decodes and verifies the chunks whose byte in `wanted` (one for each of the recipe) is not 0, in
+ * parallel, in any order. Each chunk comes to the sink exactly once. */
+gboolean repository_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
+                                 TransferProgress progress, gpointer data, GError **error);
+/* Manifest or index by tag or digest text, at most 4 MiB, its digest verified against a digest reference and
+ * against Docker-Content-Digest. `out_media_type` (caller frees) and `out_digest` may be NULL.
+ * NOT_FOUND (reason MANIFEST_UNKNOWN) names the object and where it was looked for. */
+GBytes *repository_get_manifest (Ctx *ctx, Repository *self, const char *reference, char **out_media_type,
+                                 Digest *out_digest, GError **error);
+/* `reference` NULL: by digest only. */
+gboolean repository_put_manifest (Ctx *ctx, Repository *self, const char *reference, const char *media_type,
+                                  GBytes *bytes, Digest *out_digest, GError **error);
+GPtrArray *repository_list_tags (Ctx *ctx, Repository *self, GError **error); /* char *, byte order */
+/* A tag is untagged; a digest removes the manifest and its tags. */
+gboolean repository_remove_manifest (Ctx *ctx, Repository *self, const char *reference, GError **error);
+void repository_free (Repository *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (Repository, repository_free)
