@@ -8,7 +8,6 @@
 #include "storage/repository_links.h"
 
 #define MAX_TAG_PARAMETERS 10u
-#define REFERRERS_PAGE_BYTES (3u << 20)
 
 gboolean
 dmcr_get_manifest (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
@@ -37,6 +36,25 @@ collect_tag (const char *name, const char *value, gpointer data)
     g_ptr_array_add (data, g_strdup (value));
 }
 
+/* What the URL says the manifest shall be called: a digest to agree with, or a tag among others. */
+static gboolean
+name_manifest (HttpRequest *req, ManifestPut *put, Digest *expected, GPtrArray *tags, GError **error)
+{
+  const char *reference = http_request_param (req, "reference");
+  gboolean is_digest;
+  http_request_foreach_query (req, collect_tag, tags);
+  if (tags->len > MAX_TAG_PARAMETERS)
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "MANIFEST_INVALID", "at most %u tags fit one request",
+                    MAX_TAG_PARAMETERS);
+  if (!reference_selector_parse (reference, &is_digest, expected, error))
+    return FALSE;
+  if (is_digest)
+    put->expected = expected;
+  else
+    g_ptr_array_add (tags, g_strdup (reference));
+  return TRUE;
+}
+
 /* PUT /v2/<name>/manifests/<reference>[?tag=...]* */
 gboolean
 dmcr_put_manifest (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
@@ -44,29 +62,26 @@ dmcr_put_manifest (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error
   Dmcr *self = http_request_service (req);
   const char *repository = dmcr_repository (req, error);
   g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
-  Digest digest, subject;
-  gboolean has_subject;
-  char text[DIGEST_STRING_SIZE];
-  if (repository == NULL)
-    return FALSE;
-  http_request_foreach_query (req, collect_tag, tags);
-  if (tags->len > MAX_TAG_PARAMETERS)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "MANIFEST_INVALID", "at most %u tags fit one request",
-                    MAX_TAG_PARAMETERS);
-  ManifestPut put = { .reference = http_request_param (req, "reference"),
-                      .more_tags = tags,
+  ManifestPut put = { .bytes = http_request_body (req),
                       .media_type = http_request_header (req, "Content-Type"),
-                      .sparse_index = TRUE };
-  if (!manifest_store_put (ctx, self->blobs, repository, &put, http_request_body (req), &digest, &has_subject,
-                           &subject, error))
+                      .allow_sparse_index = TRUE };
+  ManifestPutResult result;
+  Digest expected;
+  char text[DIGEST_STRING_SIZE];
+  if (repository == NULL || !name_manifest (req, &put, &expected, tags, error))
+    return FALSE;
+  guint n_tags = tags->len;
+  g_ptr_array_add (tags, NULL);
+  put.tags = (const char *const *) tags->pdata;
+  if (!manifest_store_put (ctx, self->blobs, repository, &put, &result, error))
     return FALSE;
   http_response_status (res, 201);
-  dmcr_location (res, repository, "manifests", digest_format (&digest, text));
-  dmcr_digest_header (res, &digest);
-  if (has_subject)
-    http_response_header (res, "OCI-Subject", digest_format (&subject, text));
-  for (guint i = 0; i < tags->len; i++)
-    http_response_header (res, "OCI-Tag", g_ptr_array_index (tags, i));
+  dmcr_location (res, repository, "manifests", digest_format (&result.digest, text));
+  dmcr_digest_header (res, &result.digest);
+  if (result.has_subject)
+    http_response_header (res, "OCI-Subject", digest_format (&result.subject, text));
+  for (guint i = 0; put.expected != NULL && i < n_tags; i++)
+    http_response_header (res, "OCI-Tag", put.tags[i]);
   return TRUE;
 }
 
@@ -132,33 +147,6 @@ dmcr_list_tags (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   return TRUE;
 }
 
-/* Adds the descriptors that pass the filter, from `*inout_next` on, until the page is full. */
-static gboolean
-add_referrers (yyjson_mut_doc *doc, yyjson_mut_val *list, GPtrArray *referrers, const char *artifact_type,
-               guint *inout_next, GError **error)
-{
-  gsize bytes = 0;
-  for (; *inout_next < referrers->len; (*inout_next)++)
-    {
-      gsize size;
-      gconstpointer data = g_bytes_get_data (g_ptr_array_index (referrers, *inout_next), &size);
-      g_autoptr (yyjson_doc) descriptor = json_parse (data, size, MANIFEST_MAX_BYTES, JSON_STRICT, error);
-      if (descriptor == NULL)
-        {
-          g_prefix_error (error, "a stored referrer is damaged: ");
-          return FALSE;
-        }
-      const char *type = json_get_string (yyjson_doc_get_root (descriptor), "artifactType");
-      if (artifact_type != NULL && g_strcmp0 (type, artifact_type) != 0)
-        continue;
-      if (bytes > 0 && bytes + size > REFERRERS_PAGE_BYTES)
-        return TRUE;
-      bytes += size;
-      yyjson_mut_arr_append (list, yyjson_val_mut_copy (doc, yyjson_doc_get_root (descriptor)));
-    }
-  return TRUE;
-}
-
 /* GET /v2/<name>/referrers/<digest>[?artifactType=]: an index, empty when there is none. */
 gboolean
 dmcr_list_referrers (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
@@ -166,37 +154,23 @@ dmcr_list_referrers (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **err
   Dmcr *self = http_request_service (req);
   const char *repository = dmcr_repository (req, error);
   const char *artifact_type = http_request_query (req, "artifactType");
-  const char *from = http_request_query (req, "from");
-  guint64 start = 0;
-  Digest digest;
-  if (repository == NULL || !dmcr_digest_param (req, &digest, error))
+  g_autofree char *next = NULL;
+  Digest subject;
+  if (repository == NULL || !dmcr_digest_param (req, &subject, error))
     return FALSE;
-  if (from != NULL && (!text_parse_u64 (from, &start) || start > G_MAXUINT))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UNSUPPORTED", "from must be a number");
-  g_autoptr (GPtrArray) referrers
-    = referrer_list (ctx, blob_store_objects (self->blobs), repository, &digest, error);
-  if (referrers == NULL)
-    return FALSE;
-  g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
-  yyjson_mut_val *root = yyjson_mut_obj (doc);
-  yyjson_mut_doc_set_root (doc, root);
-  yyjson_mut_obj_add_uint (doc, root, "schemaVersion", 2);
-  yyjson_mut_obj_add_str (doc, root, "mediaType", OCI_INDEX);
-  guint next = (guint) start;
-  if (!add_referrers (doc, yyjson_mut_obj_add_arr (doc, root, "manifests"), referrers, artifact_type, &next, error))
+  g_autoptr (GBytes) index = manifest_store_referrers (ctx, self->blobs, repository, &subject, artifact_type,
+                                                       http_request_query (req, "after"), &next, error);
+  if (index == NULL)
     return FALSE;
   if (artifact_type != NULL)
     http_response_header (res, "OCI-Filters-Applied", "artifactType");
-  if (next < referrers->len)
+  if (next != NULL)
     {
       g_autofree char *type = artifact_type != NULL ? g_uri_escape_string (artifact_type, NULL, FALSE) : NULL;
-      http_response_headerf (res, "Link", "</v2/%s/referrers/%s?from=%u%s%s>; rel=\"next\"", repository,
+      http_response_headerf (res, "Link", "</v2/%s/referrers/%s?after=%s%s%s>; rel=\"next\"", repository,
                              http_request_param (req, "digest"), next, type != NULL ? "&artifactType=" : "",
                              type != NULL ? type : "");
     }
-  gsize size;
-  char *body = json_write (doc, &size);
-  g_autoptr (GBytes) bytes = g_bytes_new_take (body, size);
-  http_response_bytes (res, OCI_INDEX, bytes);
+  http_response_bytes (res, OCI_INDEX, index);
   return TRUE;
 }
