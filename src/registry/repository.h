@@ -10,7 +10,6 @@
 #include "storage/recipe.h"
 
 typedef struct Repository Repository;
-typedef struct BlobPush BlobPush;
 
 /* Hears of bytes that are done: `logical` of the blob, of which `moved` really went over the wire or
  * were written. Called from any thread that moves a blob. */
@@ -22,6 +21,7 @@ typedef gboolean (*BlobSink) (Ctx *ctx, gpointer data, gconstpointer bytes, gsiz
 typedef gboolean (*ChunkSink) (Ctx *ctx, gpointer data, guint64 offset_bytes, const guint8 *bytes, gsize size,
                                GError **error);
 
+/* An implementation embeds Repository as its first member; the functions below tell what each has to do. */
 typedef struct {
   gboolean (*blob_exists) (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
   gboolean (*push_blob) (Ctx *ctx, Repository *self, Reader *content, const Digest *expected, const char *resume_key,
@@ -39,7 +39,7 @@ typedef struct {
                             Digest *out_digest, GError **error);
   GPtrArray *(*list_tags) (Ctx *ctx, Repository *self, GError **error);
   gboolean (*remove_manifest) (Ctx *ctx, Repository *self, const char *reference, GError **error);
-  void (*free) (Repository *self);
+  void (*free) (Repository *self); /* everything, `self` included, but name and display */
 } RepositoryClass;
 
 struct Repository {
@@ -53,7 +53,8 @@ struct Repository {
 gboolean repository_blob_exists (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
 /* Moves a blob in; skips what is there. `expected` may be NULL: then the digest is only known at the end
  * (`out_digest`, may be NULL). Interrupted pushes of the same `resume_key` (may be NULL) go on where they
- * stopped, in a later process too, when the other side still has the session. */
+ * stopped, in a later process too, when the other side still has the session. `content` is read by one
+ * thread at a time. INVALID_ARGUMENT (reason DIGEST_INVALID) when the content is not what `expected` says. */
 gboolean repository_push_blob (Ctx *ctx, Repository *self, Reader *content, const Digest *expected,
                                const char *resume_key, TransferProgress progress, gpointer data, Digest *out_digest,
                                GError **error);
