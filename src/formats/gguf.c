@@ -114,7 +114,7 @@ keep_bytes (Parser *parser, gsize size)
 static gboolean
 parse_string (Parser *parser, GPtrArray *keep, gboolean *out_kept, GError **error)
 {
-  gsize size;
+  gsize size = 0;
   *out_kept = FALSE;
   if (!parse_string_size (parser, GGUF_MAX_STRING_BYTES, "a string", &size, error))
     return FALSE;
@@ -227,7 +227,7 @@ parse_array (Parser *parser, GgufValue *value, GError **error)
 static gboolean
 parse_key (Parser *parser, const char **out_key, GError **error)
 {
-  gsize size;
+  gsize size = 0;
   if (!parse_string_size (parser, MAX_KEY_BYTES, "a key", &size, error))
     return FALSE;
   if (size == 0)
