@@ -1,0 +1,82 @@
+/* HTTP client over libcurl: blocking, streaming both ways, retries what may be retried, cancellable.
+ * A client is thread-safe: each call borrows a handle (and its kept-alive connection) from a pool. */
+#pragma once
+
+#include "base/ctx.h"
+#include "base/error.h"
+
+typedef struct HttpClient HttpClient;
+
+typedef struct {
+  const char *user_agent;       /* NULL: "ai-models/<version>" */
+  const char *ca_file;          /* NULL: the system's */
+  gboolean insecure_skip_verify;
+  const char *proxy;            /* NULL: from the environment as curl reads it; "" none */
+  gint64 connect_timeout_ms;    /* 0: 10 s */
+  gint64 no_progress_timeout_ms;/* 0: 30 s without a byte in either direction */
+  guint max_attempts;           /* 0: 5 */
+  gint64 retry_base_ms;         /* 0: 250; doubled with full jitter up to 10 s; Retry-After wins up to 5 min */
+  guint max_redirects;          /* 0: 5 */
+} HttpClientConfig;
+
+HttpClient *http_client_new (const HttpClientConfig *config, GError **error);
+void http_client_free (HttpClient *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (HttpClient, http_client_free)
+
+/* Credentials belong to (scheme, host, port): sent only there, never after a redirect elsewhere.
+ * `authorization` is the whole header value ("Basic ..." or "Bearer ..."); NULL removes it. */
+void http_client_set_credentials (HttpClient *self, const char *origin_url, const char *authorization);
+
+/* Upload body, pull style: fills up to `size`, returns the count, 0 at the end, -1 with an error.
+ * `rewind` starts it over for a retry; NULL means the call is not retried once bytes were taken. */
+typedef struct {
+  gssize (*read) (Ctx *ctx, gpointer self, guint8 *buffer, gsize size, GError **error);
+  gboolean (*rewind) (gpointer self, GError **error);
+} HttpUpload;
+
+/* Download sink: called only for the final answer's body when its status is 2xx (others are collected
+ * into the error, capped). `start` (may be NULL) sees status and headers first and may refuse. On a
+ * retry after bytes were delivered, `restart` is called first; NULL means: not retried then. */
+typedef struct {
+  gboolean (*start) (Ctx *ctx, gpointer self, guint status, GHashTable *headers, GError **error);
+  gboolean (*write) (Ctx *ctx, gpointer self, gconstpointer data, gsize size, GError **error);
+  gboolean (*restart) (gpointer self, GError **error);
+} HttpDownload;
+
+typedef struct {
+  const char *method;           /* "GET" ... */
+  const char *url;              /* http or https */
+  const char *const *headers;   /* "Name: value" strings, NULL-terminated; may be NULL */
+  GBytes *body;                 /* or NULL */
+  const HttpUpload *upload;     /* or NULL */
+  gpointer upload_data;
+  gint64 upload_size;           /* -1: chunked */
+  const HttpDownload *download; /* NULL: the body is collected up to reply_limit_bytes */
+  gpointer download_data;
+  gsize reply_limit_bytes;      /* 0: 8 MiB; more gives RESOURCE_EXHAUSTED */
+  gboolean idempotent;          /* may be sent again after a failure whose effect is unknown;
+                                   GET, HEAD, PUT and DELETE are by nature */
+  gboolean no_redirects;        /* a 3xx is then an answer like another */
+  const guint *accept_statuses; /* 0-terminated: statuses other than 2xx that are answers, not errors */
+} HttpCall;
+
+typedef struct {
+  guint status;
+  GHashTable *headers; /* lower-case name -> value (repeated lines joined with ", ") */
+  GBytes *body;        /* collected; NULL with a download sink */
+  char *url;           /* after redirects */
+  char *scheme_host;   /* "https://host:port" that answered */
+} HttpReply;
+
+void http_reply_clear (HttpReply *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (HttpReply, http_reply_clear)
+const char *http_reply_header (const HttpReply *self, const char *lower_case_name);
+
+/* Performs the call; blocks up to the context's deadline. TRUE when the status is 2xx or accepted.
+ * A status that is neither becomes an error by this table: 400 INVALID_ARGUMENT, 401 UNAUTHENTICATED,
+ * 403 PERMISSION_DENIED, 404 and 410 NOT_FOUND, 405 UNIMPLEMENTED, 409 ABORTED, 412 FAILED_PRECONDITION,
+ * 413 and 429 RESOURCE_EXHAUSTED (429 and 408, 5xx but 501 are retried), 416 OUT_OF_RANGE, 5xx
+ * UNAVAILABLE, 501 UNIMPLEMENTED; the reason is the first OCI error code of the body if it has one, the
+ * message names method, URL without query and user info, and status. `out_reply` is also filled (status,
+ * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE. */
+gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply, GError **error);

@@ -1,0 +1,130 @@
+#include "net/http_reply.h"
+
+#include <curl/curl.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "net/http_transfer.h"
+
+#define MAX_RETRY_AFTER_MS (5 * 60 * 1000)
+#define MAX_DETAIL_BYTES 300
+
+static const struct {
+  guint status;
+  AmErrorCode code;
+} status_codes[] = {
+  { 400, AM_ERROR_INVALID_ARGUMENT },
+  { 401, AM_ERROR_UNAUTHENTICATED },
+  { 403, AM_ERROR_PERMISSION_DENIED },
+  { 404, AM_ERROR_NOT_FOUND },
+  { 405, AM_ERROR_UNIMPLEMENTED },
+  { 408, AM_ERROR_UNAVAILABLE },
+  { 409, AM_ERROR_ABORTED },
+  { 410, AM_ERROR_NOT_FOUND },
+  { 412, AM_ERROR_FAILED_PRECONDITION },
+  { 413, AM_ERROR_RESOURCE_EXHAUSTED },
+  { 416, AM_ERROR_OUT_OF_RANGE },
+  { 422, AM_ERROR_INVALID_ARGUMENT },
+  { 429, AM_ERROR_RESOURCE_EXHAUSTED },
+  { 501, AM_ERROR_UNIMPLEMENTED },
+  { 507, AM_ERROR_RESOURCE_EXHAUSTED },
+};
+
+static AmErrorCode
+code_of (guint status)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (status_codes); i++)
+    if (status_codes[i].status == status)
+      return status_codes[i].code;
+  return status >= 500 ? AM_ERROR_UNAVAILABLE : AM_ERROR_UNKNOWN;
+}
+
+gboolean
+http_status_is_passing (guint status)
+{
+  return status == 408 || status == 429 || (status >= 500 && status <= 599 && status != 501);
+}
+
+gboolean
+http_reply_is_success (const HttpReply *reply, const HttpCall *call)
+{
+  for (const guint *each = call->accept_statuses; each != NULL && *each != 0; each++)
+    if (*each == reply->status)
+      return TRUE;
+  return reply->status >= 200 && reply->status <= 299;
+}
+
+gint64
+http_retry_after_ms (const char *header)
+{
+  guint64 seconds;
+  if (header == NULL)
+    return 0;
+  if (text_parse_u64 (header, &seconds))
+    return (gint64) MIN (seconds, MAX_RETRY_AFTER_MS / 1000) * 1000;
+  time_t when = curl_getdate (header, NULL);
+  gint64 left = (gint64) when - (gint64) time (NULL);
+  return when == -1 ? 0 : CLAMP (left, 0, MAX_RETRY_AFTER_MS / 1000) * 1000;
+}
+
+/* Code and message of the first entry of an OCI error body (distribution-spec 1.1). */
+static void
+read_oci_error (const HttpReply *reply, char **out_code, char **out_message)
+{
+  gsize size;
+  gconstpointer data = g_bytes_get_data (reply->body, &size);
+  g_autoptr (GError) ignored = NULL;
+  g_autoptr (yyjson_doc) doc = json_parse (data, size, HTTP_ERROR_BODY_LIMIT, JSON_STRICT, &ignored);
+  yyjson_val *first = doc != NULL ? yyjson_arr_get_first (json_get_array (yyjson_doc_get_root (doc), "errors")) : NULL;
+  *out_code = g_strdup (json_get_string (first, "code"));
+  *out_message = g_strdup (json_get_string (first, "message"));
+}
+
+/* The beginning of a plain text answer: some servers say there what is wrong. */
+static char *
+read_plain_text (const HttpReply *reply)
+{
+  gsize size;
+  const char *data = g_bytes_get_data (reply->body, &size);
+  const char *type = http_reply_header (reply, "content-type");
+  if (type == NULL || !g_str_has_prefix (type, "text/plain") || size == 0)
+    return NULL;
+  char *text = g_utf8_make_valid (data, (gssize) MIN (size, MAX_DETAIL_BYTES));
+  return g_strstrip (g_strdelimit (text, "\r\n\t", ' '));
+}
+
+gboolean
+http_reply_fail (const HttpReply *reply, const char *method, const char *display_url, GError **error)
+{
+  g_autofree char *code = NULL, *message = NULL;
+  GError *made = NULL;
+  read_oci_error (reply, &code, &message);
+  if (message == NULL)
+    message = read_plain_text (reply);
+  if (message != NULL && strlen (message) > MAX_DETAIL_BYTES)
+    message[MAX_DETAIL_BYTES] = '\0';
+  gboolean detailed = message != NULL && *message != '\0';
+  am_fail (&made, code_of (reply->status), code, "%s %s: status %u%s%s", method, display_url, reply->status,
+           detailed ? ": " : "", detailed ? message : "");
+  am_error_set_retry_after_ms (made, http_retry_after_ms (http_reply_header (reply, "retry-after")));
+  g_propagate_error (error, made);
+  return FALSE;
+}
+
+const char *
+http_reply_header (const HttpReply *self, const char *lower_case_name)
+{
+  return self->headers != NULL ? g_hash_table_lookup (self->headers, lower_case_name) : NULL;
+}
+
+void
+http_reply_clear (HttpReply *self)
+{
+  self->status = 0;
+  g_clear_pointer (&self->headers, g_hash_table_unref);
+  g_clear_pointer (&self->body, g_bytes_unref);
+  g_clear_pointer (&self->url, g_free);
+  g_clear_pointer (&self->scheme_host, g_free);
+}

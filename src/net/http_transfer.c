@@ -1,0 +1,285 @@
+#include "net/http_transfer.h"
+
+#include <string.h>
+
+#define POLL_MS 100 /* how late a cancellation may be noticed */
+#define MAX_HEADER_LINES 256
+#define MAX_HEADER_BYTES (256 * 1024)
+#define DEFAULT_REPLY_LIMIT (8 * 1024 * 1024)
+#define EXPECT_ABOVE_BYTES (1024 * 1024)
+
+/* libcurl wants size x count: of these callbacks it always asks with size 1. */
+
+static size_t
+on_header (char *data, size_t one, size_t size, void *user_data)
+{
+  HttpTransfer *self = user_data;
+  self->moved += size;
+  self->header_bytes += size;
+  if (++self->n_header_lines > MAX_HEADER_LINES || self->header_bytes > MAX_HEADER_BYTES)
+    {
+      am_fail (&self->abort, AM_ERROR_DATA_LOSS, NULL, "the answer has too many headers");
+      return 0;
+    }
+  g_autofree char *line = g_strstrip (g_strndup (data, size));
+  char *colon = strchr (line, ':');
+  if (g_str_has_prefix (line, "HTTP/"))
+    {
+      g_hash_table_remove_all (self->reply_headers); /* those were of a 1xx or a proxy */
+      const char *blank = strchr (line, ' ');
+      self->status = blank != NULL ? (guint) g_ascii_strtoull (blank, NULL, 10) : 0;
+    }
+  else if (colon != NULL && colon != line)
+    {
+      *colon = '\0';
+      char *name = g_ascii_strdown (g_strchomp (line), -1);
+      const char *value = g_strchug (colon + 1);
+      const char *old = g_hash_table_lookup (self->reply_headers, name);
+      g_hash_table_replace (self->reply_headers, name,
+                            old != NULL ? g_strdup_printf ("%s, %s", old, value) : g_strdup (value));
+    }
+  return size;
+}
+
+static gboolean
+is_success (const HttpTransfer *self)
+{
+  return self->status >= 200 && self->status <= 299;
+}
+
+static gboolean
+is_accepted (const HttpTransfer *self)
+{
+  for (const guint *each = self->call->accept_statuses; each != NULL && *each != 0; each++)
+    if (*each == self->status)
+      return TRUE;
+  return is_success (self);
+}
+
+static gboolean
+start_sink (HttpTransfer *self)
+{
+  const HttpDownload *download = self->call->download;
+  if (self->sink_started)
+    return TRUE;
+  self->sink_started = TRUE;
+  return download->start == NULL
+         || download->start (self->ctx, self->call->download_data, self->status, self->reply_headers,
+                             &self->abort);
+}
+
+static gboolean
+collect (HttpTransfer *self, const char *data, gsize size)
+{
+  gsize limit = HTTP_ERROR_BODY_LIMIT;
+  if (is_accepted (self))
+    limit = self->call->reply_limit_bytes > 0 ? self->call->reply_limit_bytes : DEFAULT_REPLY_LIMIT;
+  if (size <= limit && self->body->len <= limit - size)
+    {
+      g_byte_array_append (self->body, (const guint8 *) data, (guint) size);
+      return TRUE;
+    }
+  if (is_accepted (self))
+    return am_fail (&self->abort, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
+                    "the answer is larger than %" G_GSIZE_FORMAT " bytes", limit);
+  g_byte_array_append (self->body, (const guint8 *) data, (guint) (limit - self->body->len));
+  self->body_capped = TRUE;
+  return FALSE;
+}
+
+static size_t
+on_write (char *data, size_t one, size_t size, void *user_data)
+{
+  HttpTransfer *self = user_data;
+  self->moved += size;
+  if (self->call->download == NULL || !is_success (self))
+    return collect (self, data, size) ? size : CURL_WRITEFUNC_ERROR;
+  if (!start_sink (self))
+    return CURL_WRITEFUNC_ERROR;
+  self->sink_fed = TRUE;
+  gboolean written = self->call->download->write (self->ctx, self->call->download_data, data, size, &self->abort);
+  return written ? size : CURL_WRITEFUNC_ERROR;
+}
+
+static size_t
+on_read (char *buffer, size_t one, size_t size, void *user_data)
+{
+  HttpTransfer *self = user_data;
+  gssize n = 0;
+  if (self->call->upload != NULL)
+    n = self->call->upload->read (self->ctx, self->call->upload_data, (guint8 *) buffer, size, &self->abort);
+  else if (self->call->body != NULL)
+    {
+      gsize total;
+      const char *data = g_bytes_get_data (self->call->body, &total);
+      n = (gssize) MIN (size, total - self->body_offset);
+      memcpy (buffer, data + self->body_offset, (gsize) n);
+      self->body_offset += (gsize) n;
+    }
+  if (n < 0)
+    return CURL_READFUNC_ABORT;
+  self->upload_taken |= n > 0;
+  self->moved += (guint64) n;
+  return (size_t) n;
+}
+
+/* libcurl starts a body over when a kept connection turned out to be dead. */
+static int
+on_seek (void *user_data, curl_off_t offset, int origin)
+{
+  HttpTransfer *self = user_data;
+  const HttpUpload *upload = self->call->upload;
+  if (offset != 0 || origin != SEEK_SET)
+    return CURL_SEEKFUNC_CANTSEEK;
+  self->body_offset = 0;
+  if (upload == NULL)
+    return CURL_SEEKFUNC_OK;
+  if (upload->rewind == NULL)
+    return self->upload_taken ? CURL_SEEKFUNC_CANTSEEK : CURL_SEEKFUNC_OK;
+  return upload->rewind (self->call->upload_data, &self->abort) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+static gint64
+upload_size (const HttpTransfer *self)
+{
+  if (self->call->upload != NULL)
+    return self->call->upload_size;
+  return self->call->body != NULL ? (gint64) g_bytes_get_size (self->call->body) : 0;
+}
+
+static void
+set_method (HttpTransfer *self)
+{
+  CURL *easy = self->handle->easy;
+  gint64 size = upload_size (self);
+  if (strcmp (self->method, "HEAD") == 0)
+    {
+      curl_easy_setopt (easy, CURLOPT_NOBODY, 1L);
+      return;
+    }
+  if (!self->sends_body)
+    {
+      curl_easy_setopt (easy, CURLOPT_HTTPGET, 1L);
+      curl_easy_setopt (easy, CURLOPT_CUSTOMREQUEST, self->method);
+      return;
+    }
+  curl_easy_setopt (easy, CURLOPT_UPLOAD, 1L);
+  curl_easy_setopt (easy, CURLOPT_CUSTOMREQUEST, self->method);
+  curl_easy_setopt (easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t) size);
+  curl_easy_setopt (easy, CURLOPT_READFUNCTION, on_read);
+  curl_easy_setopt (easy, CURLOPT_READDATA, self);
+  curl_easy_setopt (easy, CURLOPT_SEEKFUNCTION, on_seek);
+  curl_easy_setopt (easy, CURLOPT_SEEKDATA, self);
+  if (size >= 0 && size <= EXPECT_ABOVE_BYTES)
+    self->headers = curl_slist_append (self->headers, "Expect:");
+}
+
+static void
+set_options (HttpTransfer *self)
+{
+  CURL *easy = self->handle->easy;
+  set_method (self);
+  curl_easy_setopt (easy, CURLOPT_URL, self->url->text);
+  curl_easy_setopt (easy, CURLOPT_HTTPHEADER, self->headers);
+  curl_easy_setopt (easy, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt (easy, CURLOPT_HEADERDATA, self);
+  curl_easy_setopt (easy, CURLOPT_WRITEFUNCTION, on_write);
+  curl_easy_setopt (easy, CURLOPT_WRITEDATA, self);
+  curl_easy_setopt (easy, CURLOPT_ERRORBUFFER, self->message);
+}
+
+/* Until done, cancelled, or without a byte for too long. The code is CURLE_OK when `abort` is set. */
+static CURLcode
+pump (HttpTransfer *self)
+{
+  int n_running = 1, n_left;
+  guint64 last_moved = self->moved;
+  gint64 last_us = g_get_monotonic_time ();
+  curl_multi_add_handle (self->handle->multi, self->handle->easy);
+  for (;;)
+    {
+      curl_multi_perform (self->handle->multi, &n_running);
+      if (n_running == 0 || self->abort != NULL || !ctx_check (self->ctx, &self->abort))
+        break;
+      gint64 now_us = g_get_monotonic_time ();
+      if (self->moved != last_moved)
+        {
+          last_moved = self->moved;
+          last_us = now_us;
+        }
+      else if (now_us - last_us > self->no_progress_timeout_ms * 1000)
+        {
+          g_snprintf (self->message, sizeof self->message, "no byte moved for %" G_GINT64_FORMAT " ms",
+                      self->no_progress_timeout_ms);
+          curl_multi_remove_handle (self->handle->multi, self->handle->easy);
+          return CURLE_OPERATION_TIMEDOUT;
+        }
+      curl_multi_poll (self->handle->multi, NULL, 0, (int) MIN (POLL_MS, ctx_remaining_ms (self->ctx)), NULL);
+    }
+  CURLMsg *done = curl_multi_info_read (self->handle->multi, &n_left);
+  CURLcode code = done != NULL ? done->data.result : CURLE_OK;
+  curl_multi_remove_handle (self->handle->multi, self->handle->easy);
+  return code;
+}
+
+static const struct {
+  CURLcode code;
+  HttpFailure failure;
+  AmErrorCode error;
+  const char *reason;
+} curl_failures[] = {
+  { CURLE_COULDNT_RESOLVE_HOST, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
+  { CURLE_COULDNT_RESOLVE_PROXY, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
+  { CURLE_COULDNT_CONNECT, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
+  { CURLE_SSL_CONNECT_ERROR, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
+  { CURLE_PEER_FAILED_VERIFICATION, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
+  { CURLE_SSL_CACERT_BADFILE, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
+  { CURLE_UNSUPPORTED_PROTOCOL, HTTP_FAILED_FINALLY, AM_ERROR_INVALID_ARGUMENT, NULL },
+  { CURLE_URL_MALFORMAT, HTTP_FAILED_FINALLY, AM_ERROR_INVALID_ARGUMENT, NULL },
+};
+
+static gboolean
+fail_curl (HttpTransfer *self, CURLcode code, HttpFailure *out_failure, GError **error)
+{
+  AmErrorCode kind = AM_ERROR_UNAVAILABLE;
+  const char *reason = NULL;
+  *out_failure = HTTP_FAILED_UNKNOWN;
+  for (gsize i = 0; i < G_N_ELEMENTS (curl_failures); i++)
+    if (curl_failures[i].code == code)
+      {
+        kind = curl_failures[i].error;
+        reason = curl_failures[i].reason;
+        *out_failure = curl_failures[i].failure;
+      }
+  return am_fail (error, kind, reason, "%s %s: %s", self->method, self->url->display,
+                  self->message[0] != '\0' ? self->message : curl_easy_strerror (code));
+}
+
+gboolean
+http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error)
+{
+  self->reply_headers = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  self->body = g_byte_array_new ();
+  set_options (self);
+  CURLcode code = pump (self);
+  gboolean complete = code == CURLE_OK || self->body_capped;
+  if (complete && self->abort == NULL && self->call->download != NULL && is_success (self))
+    start_sink (self); /* an empty body starts it too */
+  *out_failure = HTTP_FAILED_FINALLY;
+  if (self->abort != NULL)
+    {
+      g_propagate_prefixed_error (error, g_steal_pointer (&self->abort), "%s %s: ", self->method,
+                                  self->url->display);
+      return FALSE;
+    }
+  return complete || fail_curl (self, code, out_failure, error);
+}
+
+void
+http_transfer_clear (HttpTransfer *self)
+{
+  g_clear_pointer (&self->headers, curl_slist_free_all);
+  g_clear_pointer (&self->reply_headers, g_hash_table_unref);
+  g_clear_pointer (&self->body, g_byte_array_unref);
+  g_clear_error (&self->abort);
+}
