@@ -1,7 +1,6 @@
 /* Stripes of a chunk: splitting numbers into byte planes, entropy coding, and the way back. */
 #include "storage/chunk_frame.h"
 
-#include <xxhash.h>
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
@@ -9,6 +8,7 @@
 #include <immintrin.h>
 #endif
 
+#include "storage/stripe_sum.h"
 #include "storage/wire.h"
 
 #define MAX_PLANES 4
@@ -286,7 +286,7 @@ chunk_encoder_stripe (ChunkEncoder *self, const guint8 *data, gsize size, gsize 
   if (!self->probed)
     probe (self, data, size);
   guint n_planes = encoding_planes[self->encoding];
-  wire_put_u64 (self->out, XXH3_64bits (data, size));
+  wire_put_u64 (self->out, stripe_sum (data, size));
   gsize n = 8 + 4 * n_planes;
   if (n_planes == 0)
     {
@@ -405,7 +405,7 @@ chunk_decoder_stripe (ChunkDecoder *self, ChunkEncoding encoding, const guint8 *
       else if (planes[0] != out)
         memcpy (out, planes[0], decoded_size);
     }
-  if (XXH3_64bits (out, decoded_size) != wire_get_u64 (stored))
+  if (stripe_sum (out, decoded_size) != wire_get_u64 (stored))
     return fail_corrupt (error, "its checksum is wrong");
   return TRUE;
 }
