@@ -249,7 +249,7 @@ http_exchange_continue (HttpRequest *req, const char *method, const char *versio
     {
     case HTTP_PHASE_HEAD:
       req->method = method;
-      req->is_http_1_0 = strcmp (version, "HTTP/1.0") == 0;
+      req->version = version;
       return after_head (req);
     case HTTP_PHASE_READING: return piece > 0 ? during_body (req, data, piece) : after_body (req);
     case HTTP_PHASE_ANSWERED: break;

@@ -147,7 +147,7 @@ on_read (void *data, uint64_t position, char *buffer, size_t size)
   if (req->failure == NULL)
     am_fail (&req->failure, AM_ERROR_DATA_LOSS, NULL, "the body ended at %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT,
              (guint64) position, res->size_bytes);
-  if (res->kind == HTTP_BODY_CHUNKED && req->is_http_1_0)
+  if (res->kind == HTTP_BODY_CHUNKED && strcmp (req->version, "HTTP/1.0") == 0)
     reset_connection (req);
   return MHD_CONTENT_READER_END_WITH_ERROR;
 }

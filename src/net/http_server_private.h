@@ -58,8 +58,8 @@ struct HttpRequest {
 
   char *raw_target;
   HttpTarget target;
-  const char *method; /* libmicrohttpd's; NULL until the head is read */
-  gboolean is_http_1_0;
+  const char *method, *version; /* libmicrohttpd's; NULL until the head is read */
+  const char *last_line;        /* value of the last header line, where it was received */
   GPtrArray *headers; /* HttpArgument, values without blanks around */
   GPtrArray *joined;  /* strings made by http_request_header_joined */
   char id[129];
