@@ -34,13 +34,7 @@ typedef struct {
 static void
 handle_free (gpointer data)
 {
-  HttpHandle *self = data;
-  if (self == NULL)
-    return;
-  curl_easy_cleanup (self->easy);
-  curl_multi_cleanup (self->multi);
-  g_free (self->origin);
-  g_free (self);
+  http_handle_free (data);
 }
 
 static gpointer
@@ -132,13 +126,7 @@ borrow_handle (HttpClient *self, const char *origin)
     handle = g_queue_pop_tail (&self->idle);
   g_mutex_unlock (&self->lock);
   if (handle == NULL)
-    {
-      handle = g_new0 (HttpHandle, 1);
-      handle->multi = curl_multi_init ();
-      handle->easy = curl_easy_init ();
-      g_assert (handle->multi != NULL && handle->easy != NULL); /* only without memory */
-      curl_multi_setopt (handle->multi, CURLMOPT_MAXCONNECTS, 2L);
-    }
+    handle = http_handle_new ();
   g_free (handle->origin);
   handle->origin = g_strdup (origin);
   return handle;

@@ -1,6 +1,8 @@
 #include "net/http_transfer.h"
 
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define POLL_MS 100 /* how late a cancellation may be noticed */
 #define MAX_HEADER_LINES 256
@@ -39,6 +41,43 @@ on_header (char *data, size_t one, size_t size, void *user_data)
                             old != NULL ? g_strdup_printf ("%s, %s", old, value) : g_strdup (value));
     }
   return size;
+}
+
+/* A server that refuses an upload may answer and close at once. Then sending fails, often before libcurl
+ * has looked for the answer; it is still in the socket's buffer. */
+static int
+on_close (void *user_data, curl_socket_t fd)
+{
+  HttpHandle *self = user_data;
+  guint8 buffer[4096];
+  gssize n;
+  while (self->last_words->len < HTTP_ERROR_BODY_LIMIT && (n = recv (fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
+    g_byte_array_append (self->last_words, buffer, (guint) n);
+  return close (fd);
+}
+
+HttpHandle *
+http_handle_new (void)
+{
+  HttpHandle *self = g_new0 (HttpHandle, 1);
+  self->multi = curl_multi_init ();
+  self->easy = curl_easy_init ();
+  g_assert (self->multi != NULL && self->easy != NULL); /* only without memory */
+  curl_multi_setopt (self->multi, CURLMOPT_MAXCONNECTS, 2L);
+  self->last_words = g_byte_array_new ();
+  return self;
+}
+
+void
+http_handle_free (HttpHandle *self)
+{
+  if (self == NULL)
+    return;
+  curl_easy_cleanup (self->easy);
+  curl_multi_cleanup (self->multi); /* closes the connections: on_close */
+  g_byte_array_unref (self->last_words);
+  g_free (self->origin);
+  g_free (self);
 }
 
 static gboolean
@@ -186,6 +225,8 @@ set_options (HttpTransfer *self)
   curl_easy_setopt (easy, CURLOPT_WRITEFUNCTION, on_write);
   curl_easy_setopt (easy, CURLOPT_WRITEDATA, self);
   curl_easy_setopt (easy, CURLOPT_ERRORBUFFER, self->message);
+  curl_easy_setopt (easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+  curl_easy_setopt (easy, CURLOPT_CLOSESOCKETDATA, self->handle);
 }
 
 /* Until done, cancelled, or without a byte for too long. The code is CURLE_OK when `abort` is set. */
@@ -222,6 +263,33 @@ pump (HttpTransfer *self)
   return code;
 }
 
+/* Takes an error answer out of the last words. A success is not believed: the body was not sent. */
+static gboolean
+salvage_answer (HttpTransfer *self)
+{
+  const GByteArray *words = self->handle->last_words;
+  const char *line = (const char *) words->data;
+  gsize left = words->len;
+  if (self->url->is_https || !self->upload_taken || self->status >= 200)
+    return FALSE;
+  for (;;)
+    {
+      const char *end = left > 0 ? memchr (line, '\n', left) : NULL;
+      gsize size = end != NULL ? (gsize) (end - line) + 1 : 0;
+      if (size == 0 || on_header ((char *) line, 1, size, self) == 0)
+        break;
+      line += size;
+      left -= size;
+      if (size <= 2 && self->status >= 400)
+        {
+          g_byte_array_append (self->body, (const guint8 *) line, (guint) left);
+          return TRUE;
+        }
+    }
+  self->status = 0;
+  return FALSE;
+}
+
 static const struct {
   CURLcode code;
   HttpFailure failure;
@@ -234,7 +302,6 @@ static const struct {
   { CURLE_SSL_CONNECT_ERROR, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
   { CURLE_PEER_FAILED_VERIFICATION, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
   { CURLE_SSL_CACERT_BADFILE, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
-  { CURLE_UNSUPPORTED_PROTOCOL, HTTP_FAILED_FINALLY, AM_ERROR_INVALID_ARGUMENT, NULL },
   { CURLE_URL_MALFORMAT, HTTP_FAILED_FINALLY, AM_ERROR_INVALID_ARGUMENT, NULL },
 };
 
@@ -261,8 +328,10 @@ http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error)
   self->reply_headers = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   self->body = g_byte_array_new ();
   set_options (self);
+  g_byte_array_set_size (self->handle->last_words, 0);
   CURLcode code = pump (self);
-  gboolean complete = code == CURLE_OK || self->body_capped;
+  gboolean complete = code == CURLE_OK || self->body_capped
+                      || (self->abort == NULL && code == CURLE_SEND_ERROR && salvage_answer (self));
   if (complete && self->abort == NULL && self->call->download != NULL && is_success (self))
     start_sink (self); /* an empty body starts it too */
   *out_failure = HTTP_FAILED_FINALLY;

@@ -14,12 +14,16 @@ typedef struct {
   CURLM *multi;
   CURL *easy;
   char *origin; /* of the last call, where a connection may be open */
+  GByteArray *last_words; /* what a plain connection still had to say when it was closed */
 } HttpHandle;
 
+HttpHandle *http_handle_new (void);
+void http_handle_free (HttpHandle *self);
+
 typedef enum {
+  HTTP_FAILED_FINALLY,        /* ours or hopeless: trying again makes no sense */
   HTTP_FAILED_BEFORE_SENDING, /* no connection: the server saw nothing */
   HTTP_FAILED_UNKNOWN,        /* the server may have acted */
-  HTTP_FAILED_FINALLY,        /* ours or hopeless: trying again makes no sense */
 } HttpFailure;
 
 typedef struct {
