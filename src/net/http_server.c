@@ -125,7 +125,7 @@ static int
 listen_on (const char *address, GError **error)
 {
   struct sockaddr_storage where;
-  socklen_t size;
+  socklen_t size = 0;
   int on = 1, off = 0;
   if (!parse_address (address, &where, &size, error))
     return -1;
