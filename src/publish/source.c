@@ -1,0 +1,308 @@
+#include "publish/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "formats/archive.h"
+#include "formats/sniff.h"
+
+#define ARCHIVE_TOTAL_LIMIT_BYTES (8ull << 40)
+#define COPY_BLOCK_BYTES (1u << 20)
+/* Left free on the disk that holds unpacked files. */
+#define SPARE_BYTES (256u << 20)
+
+struct LocalSource {
+  char *name;
+  char *root;    /* files are `root`/path; for one file its directory */
+  GArray *files; /* SourceFile */
+  GStringChunk *strings;
+  Reader *archive;
+  ArchiveListing *listing;
+  char *spool; /* where an archive was unpacked */
+};
+
+static gboolean
+add_file (LocalSource *self, const char *path, guint64 size_bytes, gboolean is_gguf, GError **error)
+{
+  if (!path_is_safe (path))
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected", "\"%.200s\" cannot be a file of a model: its name "
+                    "is not plain UTF-8, or too long", path);
+  if (self->files->len >= LOCAL_SOURCE_MAX_FILES)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s holds more than %u files", self->name,
+                    LOCAL_SOURCE_MAX_FILES);
+  SourceFile file = { g_string_chunk_insert (self->strings, path), size_bytes, is_gguf };
+  g_array_append_val (self->files, file);
+  return TRUE;
+}
+
+/* Files without an extension may be GGUF all the same. */
+static gboolean
+begins_as_gguf (int dir_fd, const char *name)
+{
+  char magic[4];
+  if (strchr (name, '.') != NULL)
+    return FALSE;
+  am_autofd int fd = openat (dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return fd >= 0 && pread (fd, magic, sizeof magic, 0) == sizeof magic && memcmp (magic, "GGUF", 4) == 0;
+}
+
+static gint
+compare_names (gconstpointer a, gconstpointer b)
+{
+  return strcmp (*(char *const *) a, *(char *const *) b);
+}
+
+static GPtrArray *
+directory_names (int dir_fd, const char *shown, GError **error)
+{
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+  DIR *dir = fdopendir (dup (dir_fd));
+  if (dir == NULL)
+    {
+      am_fail_errno (error, errno, "cannot list %s", shown);
+      return NULL;
+    }
+  rewinddir (dir);
+  for (struct dirent *entry = readdir (dir); entry != NULL; entry = readdir (dir))
+    if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
+      g_ptr_array_add (names, g_strdup (entry->d_name));
+  closedir (dir);
+  g_ptr_array_sort (names, compare_names);
+  return g_steal_pointer (&names);
+}
+
+static gboolean list_directory (Ctx *ctx, LocalSource *self, int dir_fd, const char *prefix, guint depth,
+                                GError **error);
+
+static gboolean
+list_entry (Ctx *ctx, LocalSource *self, int dir_fd, const char *name, const char *path, guint depth, GError **error)
+{
+  struct stat info;
+  if (fstatat (dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+    return am_fail_errno (error, errno, "cannot look at %s", path);
+  gboolean is_link = S_ISLNK (info.st_mode);
+  if (is_link && fstatat (dir_fd, name, &info, 0) < 0)
+    return am_fail_errno (error, errno, "%s is a link that leads nowhere", path);
+  if (S_ISREG (info.st_mode))
+    return add_file (self, path, (guint64) info.st_size, begins_as_gguf (dir_fd, name), error);
+  if (!S_ISDIR (info.st_mode))
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected",
+                    "%s is neither a file nor a directory: remove it, or push a single file", path);
+  if (is_link)
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected", "%s is a link to a directory, which is not "
+                    "followed: push the directory itself", path);
+  am_autofd int child = openat (dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (child < 0)
+    return am_fail_errno (error, errno, "cannot open %s", path);
+  return list_directory (ctx, self, child, path, depth + 1, error);
+}
+
+static gboolean
+list_directory (Ctx *ctx, LocalSource *self, int dir_fd, const char *prefix, guint depth, GError **error)
+{
+  if (depth > LOCAL_SOURCE_MAX_DEPTH)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s is nested deeper than %u folders", prefix,
+                    LOCAL_SOURCE_MAX_DEPTH);
+  g_autoptr (GPtrArray) names = directory_names (dir_fd, *prefix != '\0' ? prefix : self->root, error);
+  for (guint i = 0; names != NULL && i < names->len; i++)
+    {
+      const char *name = g_ptr_array_index (names, i);
+      g_autofree char *path = *prefix != '\0' ? g_strconcat (prefix, "/", name, NULL) : g_strdup (name);
+      /* Hidden files are never part of a model; what they hold (.git) may be huge. */
+      if (name[0] == '.')
+        continue;
+      if (!ctx_check (ctx, error) || !list_entry (ctx, self, dir_fd, name, path, depth, error))
+        return FALSE;
+    }
+  return names != NULL;
+}
+
+static gboolean
+list_archive (Ctx *ctx, LocalSource *self, GError **error)
+{
+  self->listing = archive_list (ctx, self->archive, ARCHIVE_TOTAL_LIMIT_BYTES, error);
+  for (guint i = 0; self->listing != NULL && i < self->listing->entries->len; i++)
+    {
+      const ArchiveEntry *entry = &g_array_index (self->listing->entries, ArchiveEntry, i);
+      if (!add_file (self, entry->path, entry->size_bytes, FALSE, error))
+        return FALSE;
+    }
+  return self->listing != NULL;
+}
+
+static gboolean
+open_file (Ctx *ctx, LocalSource *self, const char *path, GError **error)
+{
+  guint8 head[SNIFF_BYTES];
+  ArchiveKind kind;
+  g_autofree char *base = g_path_get_basename (path);
+  g_autoptr (Reader) reader = reader_new_file (path, error);
+  gsize n = reader != NULL ? (gsize) MIN (reader->size_bytes, sizeof head) : 0;
+  if (reader == NULL || !reader_read_at (ctx, reader, 0, head, n, error))
+    return FALSE;
+  if (archive_detect (head, n, &kind))
+    {
+      self->archive = g_steal_pointer (&reader);
+      return list_archive (ctx, self, error);
+    }
+  return add_file (self, base, reader->size_bytes, n >= 4 && memcmp (head, "GGUF", 4) == 0, error);
+}
+
+/* The name of a file without what only says how it is packed. */
+static char *
+plain_name (const char *path)
+{
+  static const char *const endings[] = { ".tar.gz", ".tar.zst", ".tgz", ".tar", ".zip", ".gguf", ".safetensors" };
+  g_autofree char *base = g_path_get_basename (path);
+  for (guint i = 0; i < G_N_ELEMENTS (endings); i++)
+    if (g_str_has_suffix (base, endings[i]) && strlen (base) > strlen (endings[i]))
+      return g_strndup (base, strlen (base) - strlen (endings[i]));
+  return g_steal_pointer (&base);
+}
+
+LocalSource *
+local_source_open (Ctx *ctx, const char *path, GError **error)
+{
+  g_autoptr (LocalSource) self = g_new0 (LocalSource, 1);
+  g_autofree char *absolute = g_canonicalize_filename (path, NULL);
+  self->files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
+  self->strings = g_string_chunk_new (4096);
+  self->name = plain_name (absolute);
+  am_autofd int fd = open (absolute, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat info;
+  if (fd < 0 || fstat (fd, &info) < 0)
+    {
+      am_fail_errno (error, errno, "cannot open %s", path);
+      return NULL;
+    }
+  gboolean ok;
+  if (S_ISDIR (info.st_mode))
+    {
+      self->root = g_steal_pointer (&absolute);
+      ok = list_directory (ctx, self, fd, "", 0, error);
+    }
+  else
+    {
+      self->root = g_path_get_dirname (absolute);
+      ok = open_file (ctx, self, absolute, error);
+    }
+  return ok ? g_steal_pointer (&self) : NULL;
+}
+
+void
+local_source_free (LocalSource *self)
+{
+  if (self == NULL)
+    return;
+  g_autoptr (GError) problem = NULL;
+  if (self->spool != NULL && !file_remove_tree (self->spool, &problem))
+    am_ignore (&problem, "unpacked files stay behind in the temporary directory");
+  archive_listing_free (self->listing);
+  reader_free (self->archive);
+  g_array_unref (self->files);
+  g_string_chunk_free (self->strings);
+  g_free (self->name);
+  g_free (self->root);
+  g_free (self->spool);
+  g_free (self);
+}
+
+const SourceFile *
+local_source_files (const LocalSource *self, gsize *out_n_files)
+{
+  *out_n_files = self->files->len;
+  return (const SourceFile *) self->files->data;
+}
+
+gboolean
+local_source_is_archive (const LocalSource *self)
+{
+  return self->archive != NULL;
+}
+
+const char *
+local_source_name (const LocalSource *self)
+{
+  return self->name;
+}
+
+static gboolean
+check_room (const char *dir, guint64 needed_bytes, GError **error)
+{
+  struct statvfs info;
+  if (statvfs (dir, &info) < 0)
+    return am_fail_errno (error, errno, "cannot look at %s", dir);
+  guint64 free_bytes = (guint64) info.f_bavail * info.f_frsize;
+  if (free_bytes >= SPARE_BYTES && free_bytes - SPARE_BYTES >= needed_bytes)
+    return TRUE;
+  g_autofree char *needed = text_bytes (needed_bytes);
+  g_autofree char *left = text_bytes (free_bytes);
+  return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage",
+                  "unpacking the archive needs %s in %s, which has %s free: set TMPDIR to a larger disk", needed, dir,
+                  left);
+}
+
+static gboolean
+unpack_entry (Ctx *ctx, LocalSource *self, ArchiveStream *stream, const char *path, guint8 *block, GError **error)
+{
+  g_autofree char *target = g_build_filename (self->spool, path, NULL);
+  g_autofree char *dir = g_path_get_dirname (target);
+  if (g_mkdir_with_parents (dir, 0700) < 0)
+    return am_fail_errno (error, errno, "cannot create %s", dir);
+  am_autofd int fd = open (target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0)
+    return am_fail_errno (error, errno, "cannot create %s", target);
+  for (;;)
+    {
+      gssize n = ctx_check (ctx, error) ? archive_stream_read (stream, block, COPY_BLOCK_BYTES, error) : -1;
+      if (n <= 0)
+        return n == 0;
+      if (!file_write_all (fd, block, (gsize) n, error))
+        return FALSE;
+    }
+}
+
+gboolean
+local_source_prepare (Ctx *ctx, LocalSource *self, GHashTable *wanted, GError **error)
+{
+  guint64 needed_bytes = 0;
+  if (self->archive == NULL || self->spool != NULL)
+    return TRUE;
+  for (guint i = 0; i < self->files->len; i++)
+    if (g_hash_table_contains (wanted, g_array_index (self->files, SourceFile, i).path))
+      needed_bytes += g_array_index (self->files, SourceFile, i).size_bytes;
+  if (!check_room (g_get_tmp_dir (), needed_bytes, error))
+    return FALSE;
+  g_autofree char *spool = g_build_filename (g_get_tmp_dir (), "ai-models-XXXXXX", NULL);
+  if (g_mkdtemp (spool) == NULL)
+    return am_fail_errno (error, errno, "cannot create a directory in %s", g_get_tmp_dir ());
+  self->spool = g_steal_pointer (&spool);
+  g_autoptr (ArchiveStream) stream = archive_stream_new (ctx, self->archive, self->listing, error);
+  g_autofree guint8 *block = g_malloc (COPY_BLOCK_BYTES);
+  const ArchiveEntry *entry = NULL;
+  if (stream == NULL)
+    return FALSE;
+  while (archive_stream_next (stream, &entry, error))
+    {
+      if (entry == NULL)
+        return TRUE;
+      if (g_hash_table_contains (wanted, entry->path)
+          && !unpack_entry (ctx, self, stream, entry->path, block, error))
+        return FALSE;
+    }
+  return FALSE;
+}
+
+Reader *
+local_source_reader (LocalSource *self, const char *path, GError **error)
+{
+  g_autofree char *full = g_build_filename (self->archive != NULL ? self->spool : self->root, path, NULL);
+  return reader_new_file (full, error);
+}
