@@ -1,0 +1,38 @@
+# The two commands that matter: `make demo` shows what this is, `make test` proves it. CONTRIBUTING.md tells the rest.
+BUILD ?= build
+PREFIX ?= /usr/local
+PYTHON = $$(tests/tools/python-env)
+
+.PHONY: all demo test bench fuzz soak install clean
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	tools/install-deps
+	meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+
+demo:
+	tools/install-deps --test
+	$(MAKE) --no-print-directory all
+	tools/demo $(BUILD)/src/main/ai-models
+
+test:
+	tools/run-tests
+
+bench: all
+	tools/install-deps --test
+	$(PYTHON) tests/bench/bench.py --program $(BUILD)/src/main/ai-models --out $(BUILD)/bench $(ARGS)
+
+fuzz:
+	tools/install-deps --test
+	tools/fuzz $(ARGS)
+
+soak: all
+	tools/install-deps --test
+	$(PYTHON) tests/crash/sweep.py --program $(BUILD)/src/main/ai-models --kills 400 $(ARGS)
+
+install: all
+	meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz
