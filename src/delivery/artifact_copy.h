@@ -1,0 +1,24 @@
+/* Copies an artifact, of any kind, from one repository to another: an image manifest with its blobs, an index
+ * with its children. Streams; what the other side has does not move. */
+#pragma once
+
+#include "delivery/events.h"
+#include "registry/repository.h"
+#include "storage/blob_store.h"
+
+typedef struct {
+  gboolean same_place; /* both in the local store or in one registry: blobs are mounted, not moved */
+  BlobStore *local;    /* looked into before a chunk is fetched; or NULL */
+  const DeliveryEvents *events;
+} CopyOptions;
+
+typedef struct {
+  Digest digest; /* of the manifest or index that was named */
+  guint n_manifests, n_blobs, n_mounted_blobs;
+  guint64 logical_bytes, moved_bytes;
+} CopyResult;
+
+/* `tag` NULL: by digest only. The named manifest is written last, so nothing is visible before all is there.
+ * NOT_FOUND, DATA_LOSS (DigestMismatch), and what the two sides say. */
+gboolean artifact_copy (Ctx *ctx, Repository *from, const char *selector, Repository *to, const char *tag,
+                        const CopyOptions *options, CopyResult *out_result, GError **error);
