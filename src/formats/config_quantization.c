@@ -146,8 +146,19 @@ find_scheme (const char *method, yyjson_val *config)
   return QUANTIZATION_OTHER;
 }
 
-/* compressed-tensors: config_groups {name: {targets: [...], weights: {num_bits}}}. A target without a
- * pattern is a class name ("Linear") or one module's name; as a rule it stands for itself. */
+/* A pattern, a module's name with dots, or a class name ("Linear"), which stands for all other modules. */
+static void
+add_target (Quantization *self, const char *target, guint bits)
+{
+  if (g_str_has_prefix (target, "re:"))
+    add_rule (self, glob_of_regex (target + 3), bits);
+  else if (strchr (target, '.') != NULL)
+    add_rule (self, g_strdup (target), bits);
+  else
+    self->bits = bits;
+}
+
+/* compressed-tensors: config_groups {name: {targets: [...], weights: {num_bits}}}. */
 static void
 read_groups (Quantization *self, yyjson_val *config)
 {
@@ -162,9 +173,8 @@ read_groups (Quantization *self, yyjson_val *config)
       self->bits = bits;
     yyjson_arr_iter iter = yyjson_arr_iter_with (targets);
     for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter)) {
-      const char *target = yyjson_get_str (item);
-      if (target != NULL)
-        add_rule (self, g_str_has_prefix (target, "re:") ? glob_of_regex (target + 3) : g_strdup (target), bits);
+      if (yyjson_is_str (item))
+        add_target (self, yyjson_get_str (item), bits);
     }
   }
 }
