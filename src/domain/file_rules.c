@@ -4,38 +4,56 @@
 
 /* Lists of publication-pipeline.md, in its order. */
 static const char *const dropped_folders[] = {
-  "assets", "benchmark", "benchmarks", "docs", "encoding", "eval", "evaluation", "example", "examples", "figures",
-  "images", "notebooks", "onnx", "openvino", "coreml", "tflite", "original", "metal", "scripts", "test", "tests",
-  NULL,
+  "assets",   "benchmark", "benchmarks", "docs",      "encoding", "eval",     "evaluation", "example",
+  "examples", "figures",   "images",     "notebooks", "onnx",     "openvino", "coreml",     "tflite",
+  "original", "metal",     "scripts",    "test",      "tests",    NULL,
 };
 static const char *const companion_names[] = {
-  "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-  "preprocessor_config.json", "processor_config.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt",
-  "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "chat_template.jinja", "modules.json", "dtypes.json",
-  "params", "params.json",
+  "generation_config.json",
+  "tokenizer.json",
+  "tokenizer_config.json",
+  "special_tokens_map.json",
+  "preprocessor_config.json",
+  "processor_config.json",
+  "added_tokens.json",
+  "vocab.json",
+  "vocab.txt",
+  "merges.txt",
+  "tokenizer.model",
+  "spiece.model",
+  "sentencepiece.bpe.model",
+  "chat_template.jinja",
+  "modules.json",
+  "dtypes.json",
+  "params",
+  "params.json",
   "tekken.json", /* beyond the page: the only tokenizer of some Mistral models */
   NULL,
 };
-static const char *const companion_suffixes[] = { ".json", ".yaml", ".yml", ".xml", ".jinja", ".model", ".txt", NULL };
+static const char *const companion_suffixes[] = { ".json",  ".yaml",  ".yml", ".xml",
+                                                  ".jinja", ".model", ".txt", NULL };
 static const char *const companion_words[] = {
-  "config", "tokenizer", "vocab", "merge", "special_tokens", "added_tokens", "preprocessor", "processor",
-  "chat_template", "module", "pooling", "params", "dtype", "template", NULL,
+  "config",       "tokenizer",    "vocab",     "merge",         "special_tokens",
+  "added_tokens", "preprocessor", "processor", "chat_template", "module",
+  "pooling",      "params",       "dtype",     "template",      NULL,
 };
-static const char *const script_suffixes[] = { ".py", ".sh", ".bash", ".zsh", ".bat", ".cmd", ".php", ".pl", ".rb",
-                                               ".ps1", NULL };
-static const char *const export_folders[] = { "onnx/", "openvino/", "coreml/", "tflite/", "original/", "metal/", NULL };
-static const char *const export_names[] = { "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.bin", NULL };
+static const char *const script_suffixes[] = { ".py",  ".sh", ".bash", ".zsh", ".bat", ".cmd",
+                                               ".php", ".pl", ".rb",   ".ps1", NULL };
+static const char *const export_folders[] = { "onnx/",     "openvino/", "coreml/", "tflite/",
+                                              "original/", "metal/",    NULL };
+static const char *const export_names[] = { "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.bin",
+                                            NULL };
 static const char *const export_starts[] = { "model.ckpt.", "model.ckpt-", NULL };
 static const char *const export_suffixes[] = {
-  ".onnx", ".tflite", ".mlmodel", ".pdmodel", ".pdiparams", ".pt", ".pth", ".h5", ".msgpack", ".ot", ".imatrix",
-  ".gguf_file", NULL,
+  ".onnx", ".tflite",  ".mlmodel", ".pdmodel", ".pdiparams", ".pt", ".pth",
+  ".h5",   ".msgpack", ".ot",      ".imatrix", ".gguf_file", NULL,
 };
 static const char *const benign_starts[] = { "readme", "license", "notice", NULL };
-static const char *const benign_suffixes[] = { ".md", ".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".pdf", ".txt",
-                                               ".jsonl", ".csv", NULL };
+static const char *const benign_suffixes[] = { ".md",  ".jpg", ".jpeg", ".png",   ".gif", ".webp",
+                                               ".svg", ".pdf", ".txt",  ".jsonl", ".csv", NULL };
 static const char *const rejected_suffixes[] = {
-  ".so", ".dll", ".dylib", ".exe", ".jar", ".class", ".wasm", ".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".7z",
-  ".rar", NULL,
+  ".so",  ".dll", ".dylib", ".exe", ".jar", ".class", ".wasm", ".zip",
+  ".tar", ".tgz", ".gz",    ".bz2", ".xz",  ".7z",    ".rar",  NULL,
 };
 static const char *const pickle_suffixes[] = { ".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", NULL };
 
@@ -138,8 +156,9 @@ static gboolean
 is_other_export (const Subject *self)
 {
   gboolean is_torch = g_str_has_prefix (self->name, "pytorch_model") && g_str_has_suffix (self->name, ".bin");
-  return is_torch || starts_with_any (self->path, export_folders) || g_strv_contains (export_names, self->name)
-         || starts_with_any (self->name, export_starts) || ends_with_any (self->name, export_suffixes);
+  return is_torch || starts_with_any (self->path, export_folders)
+         || g_strv_contains (export_names, self->name) || starts_with_any (self->name, export_starts)
+         || ends_with_any (self->name, export_suffixes);
 }
 
 static gboolean

@@ -9,7 +9,7 @@ typedef enum {
   FILE_COMPANION, /* tokenizers, templates, indexes */
   FILE_WEIGHTS,
   FILE_DROPPED,
-  FILE_REJECTED,  /* its presence condemns the whole source */
+  FILE_REJECTED, /* its presence condemns the whole source */
 } FileRole;
 
 typedef struct {

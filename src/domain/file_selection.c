@@ -155,7 +155,8 @@ collect (const SourceFile *files, gsize n_files, const Place *place, GError **er
     g_array_append_val (candidates, candidate);
   }
   if (candidates->len == 0 && place->path[0] != '\0')
-    return am_fail_null (error, AM_ERROR_NOT_FOUND, NULL, "the source has no file or folder \"%s\"", place->path);
+    return am_fail_null (error, AM_ERROR_NOT_FOUND, NULL, "the source has no file or folder \"%s\"",
+                         place->path);
   return g_steal_pointer (&candidates);
 }
 
@@ -171,8 +172,8 @@ classify (const GArray *candidates, gsize prefix_size, ModelFormat format)
     const char *target = candidate->path + prefix_size;
     gboolean is_gguf = candidate->source->is_gguf && candidates->len == 1;
     FileRuling ruling = file_rule (format, target, is_gguf);
-    SelectedFile file = { g_strdup (candidate->source->path), g_strdup (target), candidate->source->size_bytes,
-                          ruling.role, g_strdup (ruling.why) };
+    SelectedFile file = { g_strdup (candidate->source->path), g_strdup (target),
+                          candidate->source->size_bytes, ruling.role, g_strdup (ruling.why) };
     g_array_append_val (self->files, file);
   }
   return self;
@@ -204,8 +205,7 @@ mismatch (const FileSelection *self)
     if (!has_role (self, FILE_CONFIG))
       return "there is no config.json";
     return has_weights ? NULL : "there are no .safetensors weights";
-  default:
-    return has_weights ? NULL : "there are no .gguf weights";
+  default: return has_weights ? NULL : "there are no .gguf weights";
   }
 }
 
@@ -218,7 +218,8 @@ has_pickles (const GArray *candidates)
   return FALSE;
 }
 
-static const ModelFormat formats_in_order[] = { MODEL_FORMAT_DIFFUSERS, MODEL_FORMAT_SAFETENSORS, MODEL_FORMAT_GGUF };
+static const ModelFormat formats_in_order[] = { MODEL_FORMAT_DIFFUSERS, MODEL_FORMAT_SAFETENSORS,
+                                                MODEL_FORMAT_GGUF };
 
 /* Exactly one format must accept, unless one is wished for. */
 static FileSelection *
@@ -243,9 +244,11 @@ choose_format (const GArray *candidates, gsize prefix_size, const SelectionWish 
   if (n_fitting == 1)
     return g_steal_pointer (&chosen);
   if (n_fitting > 1)
-    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, "AmbiguousFormat",
-                         "the source holds a model in several formats, %s: name the one wanted, or a URL of its "
-                         "folder or file", fitting->str);
+    return am_fail_null (
+      error, AM_ERROR_INVALID_ARGUMENT, "AmbiguousFormat",
+      "the source holds a model in several formats, %s: name the one wanted, or a URL of its "
+      "folder or file",
+      fitting->str);
   gboolean pickles = has_pickles (candidates);
   return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, pickles ? "PickleRejected" : "UnsupportedFormat",
                        "no supported model was found%s (%s)",
@@ -299,13 +302,15 @@ drop_copies (FileSelection *self)
     if (file->role != FILE_WEIGHTS)
       continue;
     has_single |= strcmp (file->target, "model.safetensors") == 0;
-    has_model |= g_str_has_prefix (file->target, "model.safetensors") || g_str_has_prefix (file->target, "model-0");
+    has_model |= g_str_has_prefix (file->target, "model.safetensors")
+                 || g_str_has_prefix (file->target, "model-0");
   }
   for (guint i = 0; i < self->files->len; i++) {
     SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
     gboolean is_variant = has_single && g_str_has_prefix (file->target, "model.")
                           && strcmp (file->target, "model.safetensors") != 0;
-    if (file->role == FILE_WEIGHTS && (is_variant || (has_model && g_str_has_prefix (file->target, "consolidated"))))
+    if (file->role == FILE_WEIGHTS
+        && (is_variant || (has_model && g_str_has_prefix (file->target, "consolidated"))))
       selected_file_drop (file, "another copy of the weights in model*.safetensors");
   }
 }
@@ -339,7 +344,8 @@ check_sets (const FileSelection *self, GError **error)
   g_ptr_array_sort (numbered, compare_by_set);
   for (guint start = 0, end; start < numbered->len; start = end) {
     g_autoptr (GPtrArray) set = g_ptr_array_new ();
-    for (end = start; end < numbered->len && compare_by_set (&numbered->pdata[start], &numbered->pdata[end]) == 0; end++)
+    for (end = start;
+         end < numbered->len && compare_by_set (&numbered->pdata[start], &numbered->pdata[end]) == 0; end++)
       g_ptr_array_add (set, numbered->pdata[end]);
     if (!shard_set_check_names (set, error))
       return FALSE;
@@ -426,7 +432,8 @@ loaded_index_clear (gpointer data)
 }
 
 static gboolean
-load_index (FileSelection *self, const SelectedFile *file, FileLoad load, gpointer data, GArray *indexes, GError **error)
+load_index (FileSelection *self, const SelectedFile *file, FileLoad load, gpointer data, GArray *indexes,
+            GError **error)
 {
   gsize size;
   g_autoptr (GBytes) bytes = load (file->path, data, error);

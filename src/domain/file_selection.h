@@ -33,8 +33,9 @@ typedef struct {
 
 typedef struct {
   ModelFormat format;
-  char *variant;  /* as wished, or NULL */
-  GArray *files;  /* of SelectedFile, in the order given, dropped ones too; those outside `within` are left out */
+  char *variant; /* as wished, or NULL */
+  GArray
+    *files; /* of SelectedFile, in the order given, dropped ones too; those outside `within` are left out */
 } FileSelection;
 
 /* `wish` may be NULL. INVALID_ARGUMENT: reason AmbiguousFormat names the formats that all fit;

@@ -64,7 +64,7 @@ expect_list (const GPtrArray *list, const char *expected)
   g_assert_cmpstr (text, ==, expected);
 }
 
-#define QWEN \
+#define QWEN                                                                                                       \
   "{\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"hidden_size\":8,\"intermediate_size\":16," \
   "\"max_position_embeddings\":40960,\"num_attention_heads\":2,\"num_hidden_layers\":1,\"num_key_value_heads\":1," \
   "\"vocab_size\":10,\"torch_dtype\":\"bfloat16\"}"
@@ -79,7 +79,8 @@ test_safetensors (void)
   add_text (inspector, "tokenizer_config.json",
             "{\"chat_template\":\"{%- if tools %}<think>\",\"model_max_length\":131072}");
   add_text (inspector, "tokenizer.json", "{}");
-  add_good (inspector, "model.safetensors", fixture_safetensors ("{" TENSOR ("a", 0, 8) "," TENSOR ("b", 8, 16) "}", 16));
+  add_good (inspector, "model.safetensors",
+            fixture_safetensors ("{" TENSOR ("a", 0, 8) "," TENSOR ("b", 8, 16) "}", 16));
   g_autoptr (ModelProfile) profile = finish (inspector, NULL);
   g_assert_cmpstr (profile->architecture, ==, "Qwen3ForCausalLM");
   g_assert_cmpstr (profile->family, ==, "qwen3");
@@ -105,7 +106,8 @@ static void
 test_sentence_transformer (void)
 {
   g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_SAFETENSORS);
-  add_text (inspector, "config.json", "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\",\"max_position_embeddings\":512}");
+  add_text (inspector, "config.json",
+            "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\",\"max_position_embeddings\":512}");
   add_text (inspector, "modules.json", "[]");
   add_text (inspector, "sentence_bert_config.json", "{\"max_seq_length\":256}");
   add_text (inspector, "tokenizer_config.json", "{\"model_max_length\":512}");
@@ -127,11 +129,27 @@ test_declarations (void)
     const char *endpoints;
     gboolean is_partial;
   } cases[] = {
-    { { .explicit_task = "Text_Classification", .declared_task = "fill-mask" }, "text-classification", CONFIDENCE_EXACT, "", FALSE },
-    { { .declared_task = "sentence-similarity" }, "sentence-similarity", CONFIDENCE_DECLARED, "Embeddings", FALSE },
-    { { .declared_task = "any-to-any" }, "text2text-generation", CONFIDENCE_DERIVED, "Chat TextGeneration", FALSE },
+    { { .explicit_task = "Text_Classification", .declared_task = "fill-mask" },
+      "text-classification",
+      CONFIDENCE_EXACT,
+      "",
+      FALSE },
+    { { .declared_task = "sentence-similarity" },
+      "sentence-similarity",
+      CONFIDENCE_DECLARED,
+      "Embeddings",
+      FALSE },
+    { { .declared_task = "any-to-any" },
+      "text2text-generation",
+      CONFIDENCE_DERIVED,
+      "Chat TextGeneration",
+      FALSE },
     { { .hinted_task = "rerank" }, "text2text-generation", CONFIDENCE_DERIVED, "Chat TextGeneration", FALSE },
-    { { .declared_task = "no-such-task" }, "text2text-generation", CONFIDENCE_DERIVED, "Chat TextGeneration", FALSE },
+    { { .declared_task = "no-such-task" },
+      "text2text-generation",
+      CONFIDENCE_DERIVED,
+      "Chat TextGeneration",
+      FALSE },
   };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     g_autoptr (ModelFacts) facts = model_facts_new (MODEL_FORMAT_SAFETENSORS);
@@ -193,7 +211,9 @@ test_tasks (void)
   g_assert_cmpstr (task_normalise ("translation_en_to_fr"), ==, "translation");
   g_assert_null (task_normalise ("nonsense"));
   g_assert_null (task_normalise (NULL));
-  const char *const same[] = { "text-generation", "text_generation", NULL }, *const mixed[] = { "fill-mask", "rerank", NULL };
+  const char *const same[] = { "text-generation", "text_generation", NULL }, *const mixed[] = { "fill-mask",
+                                                                                                "rerank",
+                                                                                                NULL };
   g_assert_cmpstr (task_declared (same, "fill-mask"), ==, "text-generation");
   g_assert_cmpstr (task_declared (mixed, "summarization"), ==, "summarization");
   g_assert_cmpstr (task_declared (NULL, "summarization"), ==, "summarization");
@@ -293,7 +313,8 @@ static void
 test_gguf_hints (void)
 {
   g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_GGUF);
-  add_good (inspector, "Mystery-8x7b-instruct-IQ3_XS.gguf", gguf_builder_finish (gguf_builder_new (3, 0, 0), 32, 0));
+  add_good (inspector, "Mystery-8x7b-instruct-IQ3_XS.gguf",
+            gguf_builder_finish (gguf_builder_new (3, 0, 0), 32, 0));
   g_autoptr (ModelProfile) profile = finish (inspector, NULL);
   g_assert_cmpstr (profile->family, ==, "mystery-instruct");
   g_assert_cmpstr (profile->quantization, ==, "iq3_xs");
@@ -345,7 +366,7 @@ test_split_gguf (void)
   }
 }
 
-#define INDEX(total) \
+#define INDEX(total)                                                                                     \
   "{\"metadata\":{\"total_size\":" total "},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\"," \
   "\"b\":\"model-00002-of-00002.safetensors\"}}"
 
@@ -356,7 +377,8 @@ sharded (const char *index, const char *second)
   add_text (inspector, "config.json", QWEN);
   if (index != NULL)
     add_text (inspector, "model.safetensors.index.json", index);
-  add_good (inspector, "model-00001-of-00002.safetensors", fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
+  add_good (inspector, "model-00001-of-00002.safetensors",
+            fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
   if (second != NULL)
     add_good (inspector, "model-00002-of-00002.safetensors", fixture_safetensors (second, 8));
   return inspector;
@@ -366,7 +388,8 @@ sharded (const char *index, const char *second)
 static void
 test_shards (void)
 {
-  const char *good = "{" TENSOR ("b", 0, 8) "}", *twin = "{" TENSOR ("a", 0, 8) "}", *other = "{" TENSOR ("c", 0, 8) "}";
+  const char *good = "{" TENSOR ("b", 0, 8) "}", *twin = "{" TENSOR ("a", 0, 8) "}",
+             *other = "{" TENSOR ("c", 0, 8) "}";
   g_autoptr (ModelInspector) whole = sharded (INDEX ("16"), good);
   add_good (whole, "consolidated.safetensors", fixture_safetensors ("{" TENSOR ("x", 0, 8) "}", 8));
   g_autoptr (ModelProfile) profile = finish (whole, NULL);
@@ -391,15 +414,18 @@ test_shards (void)
 static void
 test_pipeline (void)
 {
-  const char *index = "{\"_class_name\":\"StableDiffusionPipeline\",\"scheduler\":[\"diffusers\",\"PNDMScheduler\"],"
-                      "\"text_encoder\":[\"transformers\",\"CLIPTextModel\"],\"unet\":[\"diffusers\",\"UNet2D\"]}";
+  const char *index
+    = "{\"_class_name\":\"StableDiffusionPipeline\",\"scheduler\":[\"diffusers\",\"PNDMScheduler\"],"
+      "\"text_encoder\":[\"transformers\",\"CLIPTextModel\"],\"unet\":[\"diffusers\",\"UNet2D\"]}";
   for (guint with_text = 0; with_text < 2; with_text++) {
     g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_DIFFUSERS);
     add_text (inspector, "model_index.json", index);
     add_text (inspector, "unet/config.json", "{}");
-    add_good (inspector, "unet/diffusion_pytorch_model.safetensors", fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
+    add_good (inspector, "unet/diffusion_pytorch_model.safetensors",
+              fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
     if (with_text)
-      add_good (inspector, "text_encoder/model.safetensors", fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
+      add_good (inspector, "text_encoder/model.safetensors",
+                fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
     if (!with_text) {
       expect_finish_error (inspector, "PipelineIncomplete", "text_encoder");
       continue;
@@ -430,14 +456,17 @@ static void
 test_bad_files (void)
 {
   const char *lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
-  expect_add_error (MODEL_FORMAT_SAFETENSORS, "model.safetensors", fixture_text (lfs), "LfsPointer", "git lfs pull");
-  expect_add_error (MODEL_FORMAT_SAFETENSORS, "tokenizer.json", fixture_text (lfs), "LfsPointer", "git lfs pull");
-  expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("<html>"), "FormatInvalid", "web page");
+  expect_add_error (MODEL_FORMAT_SAFETENSORS, "model.safetensors", fixture_text (lfs), "LfsPointer",
+                    "git lfs pull");
+  expect_add_error (MODEL_FORMAT_SAFETENSORS, "tokenizer.json", fixture_text (lfs), "LfsPointer",
+                    "git lfs pull");
+  expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("<html>"), "FormatInvalid",
+                    "web page");
   expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("{"), "FormatInvalid", "bad JSON");
   expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("[]"), "FormatInvalid", "object");
   expect_add_error (MODEL_FORMAT_GGUF, "x.gguf", fixture_text ("GGUF"), "FormatInvalid", "truncated");
-  expect_add_error (MODEL_FORMAT_DIFFUSERS, "unet/diffusion_pytorch_model.bin", fixture_text ("text"), "FormatInvalid",
-                    "no PyTorch weight file");
+  expect_add_error (MODEL_FORMAT_DIFFUSERS, "unet/diffusion_pytorch_model.bin", fixture_text ("text"),
+                    "FormatInvalid", "no PyTorch weight file");
   g_autoptr (ModelInspector) empty = model_inspector_new (MODEL_FORMAT_SAFETENSORS);
   expect_finish_error (empty, "FormatInvalid", "no weights");
   g_autoptr (ModelInspector) bare = model_inspector_new (MODEL_FORMAT_SAFETENSORS);
@@ -462,9 +491,19 @@ test_counts (void)
     const char *text;
     guint64 n;
   } cases[] = {
-    { "8B", 8000000000 }, { "7.6B", 7600000000 }, { "566.70M", 566700000 }, { "12k", 12000 }, { "1000B", 1000000000000 },
-    { "12", 12 },         { "", 0 },              { "x", 0 },               { "-1B", 0 },     { "7 B", 0 },
-    { "1e300B", 0 },      { NULL, 0 },            { "7BB", 0 },
+    { "8B", 8000000000 },
+    { "7.6B", 7600000000 },
+    { "566.70M", 566700000 },
+    { "12k", 12000 },
+    { "1000B", 1000000000000 },
+    { "12", 12 },
+    { "", 0 },
+    { "x", 0 },
+    { "-1B", 0 },
+    { "7 B", 0 },
+    { "1e300B", 0 },
+    { NULL, 0 },
+    { "7BB", 0 },
   };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
     g_assert_cmpuint (model_profile_parse_count (cases[i].text), ==, cases[i].n);

@@ -14,7 +14,8 @@
 gboolean
 confidence_is_public (Confidence confidence)
 {
-  return confidence == CONFIDENCE_EXACT || confidence == CONFIDENCE_DECLARED || confidence == CONFIDENCE_DERIVED;
+  return confidence == CONFIDENCE_EXACT || confidence == CONFIDENCE_DECLARED
+         || confidence == CONFIDENCE_DERIVED;
 }
 
 const char *
@@ -103,7 +104,8 @@ resolve_task (ModelProfile *self, const ModelFacts *facts, const ModelDeclaratio
   gboolean any_hinted = hint != NULL && strcmp (hint, "any-to-any") == 0;
   switch (self->format) {
   case MODEL_FORMAT_SAFETENSORS:
-    derived = (is_any || any_hinted) && facts->has_vision ? "image-text-to-text" : task_of_safetensors (facts);
+    derived = (is_any || any_hinted) && facts->has_vision ? "image-text-to-text"
+                                                          : task_of_safetensors (facts);
     break;
   case MODEL_FORMAT_DIFFUSERS: derived = task_of_pipeline (facts->architecture); break;
   default: derived = task_of_gguf (facts);
@@ -116,7 +118,8 @@ resolve_task (ModelProfile *self, const ModelFacts *facts, const ModelDeclaratio
 }
 
 static void
-resolve_names (ModelProfile *self, const ModelFacts *facts, const ModelDeclaration *declaration, const NameHints *hints)
+resolve_names (ModelProfile *self, const ModelFacts *facts, const ModelDeclaration *declaration,
+               const NameHints *hints)
 {
   set_text (&self->architecture, &self->architecture_confidence, facts->architecture, CONFIDENCE_EXACT);
   set_text (&self->family, &self->family_confidence, declaration->family, CONFIDENCE_DECLARED);
@@ -125,7 +128,8 @@ resolve_names (ModelProfile *self, const ModelFacts *facts, const ModelDeclarati
     set_text (&self->family, &self->family_confidence, lower, CONFIDENCE_EXACT);
   }
   if (self->format == MODEL_FORMAT_DIFFUSERS)
-    set_text (&self->family, &self->family_confidence, family_of_pipeline (facts->architecture), CONFIDENCE_DERIVED);
+    set_text (&self->family, &self->family_confidence, family_of_pipeline (facts->architecture),
+              CONFIDENCE_DERIVED);
   if (self->format == MODEL_FORMAT_SAFETENSORS && facts->architecture != NULL) {
     g_autofree char *base = family_of_architecture (facts->architecture);
     set_text (&self->family, &self->family_confidence, base, CONFIDENCE_DERIVED);
@@ -139,7 +143,8 @@ resolve_quantization (ModelProfile *self, const ModelFacts *facts, const ModelDe
 {
   set_text (&self->quantization, &self->quantization_confidence, facts->quantization,
             confidence_of (facts->quantization_origin));
-  set_text (&self->quantization, &self->quantization_confidence, declaration->quantization, CONFIDENCE_DECLARED);
+  set_text (&self->quantization, &self->quantization_confidence, declaration->quantization,
+            CONFIDENCE_DECLARED);
   set_text (&self->quantization, &self->quantization_confidence, hints->quantization, CONFIDENCE_HINT);
 }
 
@@ -152,15 +157,16 @@ bytes_per_parameter (const char *quantization, const char *precision)
     gboolean starts;
     double bytes;
   } quantizations[] = {
-    { "nf4", FALSE, 0.5 }, { "fp4", FALSE, 0.5 }, { "4bit", FALSE, 0.5 }, { "int4", FALSE, 0.5 }, { "q4", TRUE, 0.5 },
-    { "iq4", TRUE, 0.5 },  { "8bit", FALSE, 1 },  { "int8", FALSE, 1 },   { "q8", TRUE, 1 },
+    { "nf4", FALSE, 0.5 },  { "fp4", FALSE, 0.5 }, { "4bit", FALSE, 0.5 },
+    { "int4", FALSE, 0.5 }, { "q4", TRUE, 0.5 },   { "iq4", TRUE, 0.5 },
+    { "8bit", FALSE, 1 },   { "int8", FALSE, 1 },  { "q8", TRUE, 1 },
   };
   static const struct {
     const char *precision;
     double bytes;
   } precisions[] = {
-    { "bfloat16", 2 }, { "float16", 2 }, { "half", 2 }, { "float32", 4 }, { "float64", 8 }, { "int8", 1 },
-    { "uint8", 1 },    { "float8_e4m3", 1 }, { "float8_e5m2", 1 },
+    { "bfloat16", 2 }, { "float16", 2 }, { "half", 2 },        { "float32", 4 },     { "float64", 8 },
+    { "int8", 1 },     { "uint8", 1 },   { "float8_e4m3", 1 }, { "float8_e5m2", 1 },
   };
   g_autofree char *lower = g_ascii_strdown (quantization != NULL ? quantization : "", -1);
   for (guint i = 0; i < G_N_ELEMENTS (quantizations); i++)
@@ -177,7 +183,8 @@ bytes_per_parameter (const char *quantization, const char *precision)
 static double
 estimate_by_formula (const ModelFacts *facts)
 {
-  double hidden = (double) facts->hidden_size, ffn = (double) facts->ffn_size, layers = (double) facts->n_layers;
+  double hidden = (double) facts->hidden_size, ffn = (double) facts->ffn_size,
+         layers = (double) facts->n_layers;
   double vocab = (double) facts->vocab_size, kv = hidden;
   if (hidden == 0 || ffn == 0 || layers == 0 || vocab == 0)
     return 0;
@@ -204,12 +211,13 @@ resolve_parameters (ModelProfile *self, const ModelFacts *facts, const ModelDecl
   set_number (slot, &self->parameter_confidence, model_profile_parse_count (declaration->parameter_text),
               CONFIDENCE_DECLARED);
   if (self->format == MODEL_FORMAT_SAFETENSORS)
-    set_number (slot, &self->parameter_confidence, to_count (estimate_by_formula (facts)), CONFIDENCE_ESTIMATED);
+    set_number (slot, &self->parameter_confidence, to_count (estimate_by_formula (facts)),
+                CONFIDENCE_ESTIMATED);
   set_number (slot, &self->parameter_confidence, facts->n_parameters, from_files); /* elements as stored */
   set_number (slot, &self->parameter_confidence, hints->n_parameters, CONFIDENCE_HINT);
   if (self->format != MODEL_FORMAT_DIFFUSERS && facts->n_models <= 1)
-    set_number (slot, &self->parameter_confidence, to_count ((double) facts->weights_bytes / self->bytes_per_parameter),
-                CONFIDENCE_ESTIMATED);
+    set_number (slot, &self->parameter_confidence,
+                to_count ((double) facts->weights_bytes / self->bytes_per_parameter), CONFIDENCE_ESTIMATED);
 }
 
 static void
@@ -224,7 +232,8 @@ add_words (GPtrArray *list, const char *words)
 static void
 resolve_capabilities (ModelProfile *self, const ModelFacts *facts)
 {
-  const TaskMeaning *meaning = confidence_is_public (self->task_confidence) ? task_meaning (self->task) : NULL;
+  const TaskMeaning *meaning = confidence_is_public (self->task_confidence) ? task_meaning (self->task)
+                                                                            : NULL;
   if (meaning != NULL) {
     add_words (self->endpoints, meaning->endpoints);
     add_words (self->features, meaning->features);
@@ -239,7 +248,8 @@ resolve_source_tasks (ModelProfile *self, const char *const *tasks)
   for (; tasks != NULL && *tasks != NULL && self->source_tasks->len < MAX_SOURCE_TASKS; tasks++) {
     g_autofree char *lower = g_ascii_strdown (*tasks, -1);
     gsize size = strlen (lower);
-    if (size > 0 && size <= MAX_TASK_BYTES && !g_ptr_array_find_with_equal_func (self->source_tasks, lower, g_str_equal, NULL))
+    if (size > 0 && size <= MAX_TASK_BYTES
+        && !g_ptr_array_find_with_equal_func (self->source_tasks, lower, g_str_equal, NULL))
       g_ptr_array_add (self->source_tasks, g_steal_pointer (&lower));
   }
 }
@@ -280,7 +290,8 @@ model_profile_new (const ModelFacts *facts, const ModelDeclaration *declaration)
   resolve_quantization (self, facts, declaration, &hints);
   resolve_footprint (self, facts);
   resolve_parameters (self, facts, declaration, &hints);
-  set_number (&self->context_tokens, &self->context_confidence, declaration->context_tokens, CONFIDENCE_DECLARED);
+  set_number (&self->context_tokens, &self->context_confidence, declaration->context_tokens,
+              CONFIDENCE_DECLARED);
   set_number (&self->context_tokens, &self->context_confidence, facts->context_tokens,
               confidence_of (facts->context_origin));
   self->context_source = g_strdup (declaration->context_tokens > 0 ? "declared" : facts->context_source);

@@ -19,8 +19,8 @@ const char *confidence_name (Confidence confidence); /* "Exact"; "" for none */
 
 /* What the source and the user say; NULL or 0 where they say nothing. Borrowed for the call. */
 typedef struct {
-  const char *explicit_task;         /* the user's */
-  const char *declared_task;         /* as task_declared gives it */
+  const char *explicit_task; /* the user's */
+  const char *declared_task; /* as task_declared gives it */
   const char *hinted_task;
   const char *const *provider_tasks; /* NULL-terminated; for sourceCapabilities.tasks */
   /* Ollama's config, or another cluster's catalog: */
@@ -43,8 +43,8 @@ typedef struct {
   GPtrArray *features;     /* of char *, likewise */
   GPtrArray *source_tasks; /* of char *: provider tasks, lower case, unique, at most 32 */
 
-  char *precision;         /* ModelPack's word for the weights, NULL when unknown */
-  char *context_source;    /* the key or rule the context came from */
+  char *precision;      /* ModelPack's word for the weights, NULL when unknown */
+  char *context_source; /* the key or rule the context came from */
   gboolean has_chat_template, has_reasoning, has_vision, has_audio;
   guint64 parameters_in_all; /* Diffusers: of the whole pipeline; 0 when unknown */
 

@@ -72,8 +72,10 @@ static const TaskMeaning meanings[] = {
 static const struct {
   const char *word, *task;
 } synonyms[] = {
-  { "reranking", "rerank" }, { "text-ranking", "rerank" },
-  { "sts", "sentence-similarity" }, { "semantic-textual-similarity", "sentence-similarity" },
+  { "reranking", "rerank" },
+  { "text-ranking", "rerank" },
+  { "sts", "sentence-similarity" },
+  { "semantic-textual-similarity", "sentence-similarity" },
 };
 
 const TaskMeaning *
@@ -113,8 +115,8 @@ task_declared (const char *const *model_index_tasks, const char *pipeline_tag)
 }
 
 /* Bases whose models write text, whatever the ending (but for classifiers). */
-static const char *const text_bases[] = { "Qwen3", "Qwen2", "Qwen2Moe", "Llama", "Mistral", "Mixtral", "Phi3", "Phi",
-                                          "Gemma", "GPTNeoX", "Falcon", NULL };
+static const char *const text_bases[] = { "Qwen3", "Qwen2", "Qwen2Moe", "Llama",   "Mistral", "Mixtral",
+                                          "Phi3",  "Phi",   "Gemma",    "GPTNeoX", "Falcon",  NULL };
 
 static const struct {
   const char *suffix, *task;
@@ -246,8 +248,12 @@ static const PipelineRow pipeline_tasks[] = {
 };
 
 static const PipelineRow pipeline_families[] = {
-  { "stablediffusion", "stable-diffusion" }, { "flux", "flux" }, { "cogvideo", "cogvideo" },
-  { "hunyuan", "hunyuan-video" },            { "wan", "wan" },   { "audioldm", "audioldm" },
+  { "stablediffusion", "stable-diffusion" },
+  { "flux", "flux" },
+  { "cogvideo", "cogvideo" },
+  { "hunyuan", "hunyuan-video" },
+  { "wan", "wan" },
+  { "audioldm", "audioldm" },
 };
 
 static const char *
@@ -278,8 +284,12 @@ family_of_pipeline (const char *class_name)
 char *
 family_of_architecture (const char *architecture)
 {
-  static const char *const endings[] = { "ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification",
-                                         "ForTokenClassification", "ForQuestionAnswering", "Model" };
+  static const char *const endings[] = { "ForCausalLM",
+                                         "ForConditionalGeneration",
+                                         "ForSequenceClassification",
+                                         "ForTokenClassification",
+                                         "ForQuestionAnswering",
+                                         "Model" };
   gsize size = strlen (architecture);
   for (guint i = 0; i < G_N_ELEMENTS (endings); i++)
     if (g_str_has_suffix (architecture, endings[i])) {

@@ -57,7 +57,8 @@ name_hints_read (const char *stem)
       continue;
     if (is_quantization (words[i]))
       self.quantization = g_strdup (words[i]);
-    else if (size == 0 && words[i][0] != '\0' && strcmp (words[i], "f16") != 0 && strcmp (words[i], "bf16") != 0)
+    else if (size == 0 && words[i][0] != '\0' && strcmp (words[i], "f16") != 0
+             && strcmp (words[i], "bf16") != 0)
       g_string_append_printf (family, "%s%s", family->len > 0 ? "-" : "", words[i]);
   }
   if (self.quantization == NULL)

@@ -4,11 +4,12 @@
 
 #include "formats/shard_name.h"
 
-#define fail_incomplete(error, ...) am_fail (error, AM_ERROR_INVALID_ARGUMENT, "PipelineIncomplete", __VA_ARGS__)
+#define fail_incomplete(error, ...) \
+  am_fail (error, AM_ERROR_INVALID_ARGUMENT, "PipelineIncomplete", __VA_ARGS__)
 
 /* Longest first: "model" begins no other, but "pytorch_model" ends one. */
-static const char *const weight_stems[] = { "diffusion_pytorch_model", "pytorch_lora_weights", "pytorch_model",
-                                            "adapter_model", "model" };
+static const char *const weight_stems[] = { "diffusion_pytorch_model", "pytorch_lora_weights",
+                                            "pytorch_model", "adapter_model", "model" };
 
 /* What the name of a weight file or index says. */
 typedef struct {
@@ -67,13 +68,15 @@ static char *
 component_of (const char *target)
 {
   const char *slash = strchr (target, '/');
-  return slash != NULL && strchr (slash + 1, '/') == NULL ? g_strndup (target, (gsize) (slash - target)) : NULL;
+  return slash != NULL && strchr (slash + 1, '/') == NULL ? g_strndup (target, (gsize) (slash - target))
+                                                          : NULL;
 }
 
 static gboolean
 is_index_name (const char *target)
 {
-  return strstr (target, ".index.") != NULL && g_str_has_suffix (target, ".json") && strchr (target, '/') != NULL;
+  return strstr (target, ".index.") != NULL && g_str_has_suffix (target, ".json")
+         && strchr (target, '/') != NULL;
 }
 
 /* Which weights a component's folder has. */
@@ -126,8 +129,9 @@ take_stock (FileSelection *selection)
     if (folder != NULL)
       note_weights (components, folder, &name, selection->variant);
     else
-      selected_file_drop (file, strchr (file->target, '/') == NULL ? "a checkpoint of the whole pipeline, which its folders hold"
-                                                                   : "deeper than a component's folder");
+      selected_file_drop (file, strchr (file->target, '/') == NULL
+                                  ? "a checkpoint of the whole pipeline, which its folders hold"
+                                  : "deeper than a component's folder");
   }
   return components;
 }
@@ -180,7 +184,8 @@ check_choices (const GArray *components, const char *variant, GError **error)
     return fail_incomplete (error, "these parts of the pipeline have no weights %s%s: %s",
                             variant != NULL ? "that are plain or of the variant " : "without a variant",
                             variant != NULL ? variant : "", lacking->str);
-  return any_variant || fail_incomplete (error, "no part of the pipeline has weights of the variant %s", variant);
+  return any_variant
+         || fail_incomplete (error, "no part of the pipeline has weights of the variant %s", variant);
 }
 
 gboolean
@@ -239,7 +244,8 @@ list_missing (const FileSelection *selection, const DiffusersComponent *componen
     for (guint j = 0; !found && needs[i].any_of[j] != NULL; j++)
       found = has_kept (selection, component->name, needs[i].any_of[j]);
     if (!found)
-      g_string_append_printf (missing, "%s%s/%s", missing->len > 0 ? ", " : "", component->name, needs[i].any_of[0]);
+      g_string_append_printf (missing, "%s%s/%s", missing->len > 0 ? ", " : "", component->name,
+                              needs[i].any_of[0]);
   }
   if (component->kind == DIFFUSERS_MODEL && !has_weights (selection, component->name))
     g_string_append_printf (missing, "%sweights of %s", missing->len > 0 ? ", " : "", component->name);

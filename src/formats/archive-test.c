@@ -142,8 +142,10 @@ test_good (void)
     maker_file (maker, "model/sub/empty", "");
     maker_file (maker, "model/\xd0\xb9.safetensors", "0123456789");
     maker_file (maker, "__MACOSX/model/._config.json", "x");
-    expect_content (maker_finish (maker), "config.json={};sub/empty=;\xd0\xb9.safetensors=0123456789;"
-                    "__MACOSX/model/._config.json=x;", "model");
+    expect_content (maker_finish (maker),
+                    "config.json={};sub/empty=;\xd0\xb9.safetensors=0123456789;"
+                    "__MACOSX/model/._config.json=x;",
+                    "model");
     maker = maker_new (kinds[i]);
     maker_file (maker, "./a/config.json", "{}");
     maker_file (maker, "./ab/x", "y");
@@ -212,7 +214,8 @@ test_truncation (void)
       g_autoptr (GBytes) part = g_bytes_new_from_bytes (whole, 0, cut);
       g_autofree char *found = unpack (part, NO_LIMIT, NULL, &error);
       if (found != NULL)
-        g_error ("kind %u, cut at %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT ": %s", kinds[i], cut, size, found);
+        g_error ("kind %u, cut at %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT ": %s", kinds[i], cut, size,
+                 found);
       g_assert_nonnull (error);
     }
   }
@@ -231,8 +234,8 @@ test_other_content (void)
   maker_add (maker, "folder/", AE_IFDIR, NULL, NULL, 0);
   expect_error (maker_finish (maker), "no files");
   /* gzip and zstd around no tar, a zip within gzip */
-  static const guint8 text_gz[] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 7, 0, 0x86,
-                                    0xa6, 0x10, 0x36, 5, 0, 0, 0 };
+  static const guint8 text_gz[] = { 0x1f, 0x8b, 8, 0, 0,    0,    0,    0,    2, 3, 0xcb, 0x48, 0xcd,
+                                    0xc9, 0xc9, 7, 0, 0x86, 0xa6, 0x10, 0x36, 5, 0, 0,    0 };
   expect_error (g_bytes_new (text_gz, sizeof text_gz), "no tar archive inside the gzip data");
 }
 
@@ -341,12 +344,15 @@ test_zip_lies (void)
   expect_lie (good, (ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, "nconsistent");
   expect_lie (good, (ZipHeader){ "name.bin", CRC, 9, 8, 0, 0 }, "nconsistent");
   expect_lie ((ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, good, "nconsistent");
-  expect_lie ((ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, (ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, "bad archive");
+  expect_lie ((ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, (ZipHeader){ "name.bin", 1, 8, 8, 0, 0 },
+              "bad archive");
   expect_lie ((ZipHeader){ "name.bin", CRC, 8, 8, FLAG_ENCRYPTED, 0 },
               (ZipHeader){ "name.bin", CRC, 8, 8, FLAG_ENCRYPTED, 0 }, "encrypted");
   expect_lie ((ZipHeader){ "../../x1", CRC, 8, 8, 0, 0 }, good, "unsafe name");
-  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 }, (ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 }, "bad archive");
-  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, (ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, "bad archive");
+  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 }, (ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 },
+              "bad archive");
+  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, (ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 },
+              "bad archive");
   expect_lie ((ZipHeader){ "name.bin", CRC, 800, 800, 0, 0 }, (ZipHeader){ "name.bin", CRC, 800, 800, 0, 0 },
               "bad archive");
 }

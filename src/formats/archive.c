@@ -59,7 +59,8 @@ on_seek (struct archive *lib, void *data, la_int64_t offset, int whence)
   Source *self = data;
   gint64 base = whence == SEEK_SET ? 0 : (gint64) (whence == SEEK_CUR ? self->pos : self->reader->size_bytes);
   gint64 target;
-  if (__builtin_add_overflow (base, offset, &target) || target < 0 || (guint64) target > self->reader->size_bytes) {
+  if (__builtin_add_overflow (base, offset, &target) || target < 0
+      || (guint64) target > self->reader->size_bytes) {
     archive_set_error (lib, EIO, "an offset beyond the end");
     return ARCHIVE_FATAL;
   }
@@ -286,7 +287,8 @@ static gboolean
 check_limits (const ArchiveListing *self, guint64 archive_bytes, guint64 max_total_bytes, GError **error)
 {
   if (self->total_bytes > max_total_bytes)
-    return format_fail_limit (error, "the archive unpacks to more than %" G_GUINT64_FORMAT " bytes", max_total_bytes);
+    return format_fail_limit (error, "the archive unpacks to more than %" G_GUINT64_FORMAT " bytes",
+                              max_total_bytes);
   if (self->total_bytes > ARCHIVE_RATIO_FREE_BYTES && self->total_bytes / ARCHIVE_MAX_RATIO >= archive_bytes)
     return format_fail_limit (error, "the archive unpacks to more than %d times its size", ARCHIVE_MAX_RATIO);
   return TRUE;
@@ -348,7 +350,8 @@ find_top_folder (const ArchiveListing *self)
     const char *path = g_array_index (self->entries, ArchiveEntry, i).path, *slash = strchr (path, '/');
     if (is_mac_litter (path))
       continue;
-    if (slash == NULL || (top != NULL && strncmp (path, top, MAX (strlen (top), (gsize) (slash - path))) != 0))
+    if (slash == NULL
+        || (top != NULL && strncmp (path, top, MAX (strlen (top), (gsize) (slash - path))) != 0))
       return NULL;
     if (top == NULL)
       top = g_strndup (path, (gsize) (slash - path));
@@ -418,7 +421,8 @@ archive_list (Ctx *ctx, Reader *reader, guint64 max_total_bytes, GError **error)
   g_autoptr (ArchiveListing) listing = g_new0 (ArchiveListing, 1);
   listing->entries = g_array_new (FALSE, FALSE, sizeof (ArchiveEntry));
   listing->strings = g_string_chunk_new (4096);
-  if (!detect_kind (ctx, reader, &listing->kind, error) || !source_open (&source, ctx, reader, listing->kind, error)
+  if (!detect_kind (ctx, reader, &listing->kind, error)
+      || !source_open (&source, ctx, reader, listing->kind, error)
       || !list_all (&source, listing, max_total_bytes, error))
     return NULL;
   if (listing->entries->len == 0) {

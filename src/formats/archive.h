@@ -10,7 +10,7 @@
 typedef enum { ARCHIVE_TAR, ARCHIVE_TAR_GZIP, ARCHIVE_TAR_ZSTD, ARCHIVE_ZIP } ArchiveKind;
 
 #define ARCHIVE_MAX_ENTRIES 100000
-#define ARCHIVE_MAX_RATIO 1000                       /* unpacked : packed ... */
+#define ARCHIVE_MAX_RATIO 1000                      /* unpacked : packed ... */
 #define ARCHIVE_RATIO_FREE_BYTES (64 * 1024 * 1024) /* ... beyond this much */
 
 typedef struct {

@@ -2,7 +2,7 @@
  * It is searched, never run. Pure. */
 #pragma once
 
-#include <yyjson.h>
+#include "base/json.h"
 
 #include "formats/model_facts.h"
 

@@ -9,8 +9,16 @@
 
 /* formats-config-facts.md 3, then what single families call it. */
 static const char *const context_keys[] = {
-  "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length", "max_seq_length",
-  "seq_len", "n_ctx", "max_encoder_position_embeddings", "context_length",
+  "max_position_embeddings",
+  "n_positions",
+  "max_seq_len",
+  "seq_length",
+  "max_sequence_length",
+  "max_seq_length",
+  "seq_len",
+  "n_ctx",
+  "max_encoder_position_embeddings",
+  "context_length",
 };
 
 typedef enum { ROPE_SAME, ROPE_TIMES, ROPE_YARN } RopeEffect;
@@ -20,7 +28,7 @@ static const struct {
   const char *type;
   RopeEffect effect;
 } rope_types[] = {
-  { "linear", ROPE_TIMES }, { "dynamic", ROPE_TIMES }, { "ntk", ROPE_TIMES },
+  { "linear", ROPE_TIMES }, { "dynamic", ROPE_TIMES },      { "ntk", ROPE_TIMES },
   { "yarn", ROPE_YARN },    { "deepseek_yarn", ROPE_YARN },
 };
 
@@ -29,15 +37,16 @@ static const struct {
   const char *model_type;
   guint64 tokens;
 } default_tokens[] = {
-  { "gemma3", 131072 },     { "gemma3_text", 131072 }, { "gemma3n", 32768 },      { "gemma3n_text", 32768 },
-  { "gemma4", 131072 },     { "gemma4_text", 131072 }, { "llama4", 131072 },      { "llama4_text", 131072 },
-  { "deepseek_v4", 1048576 }, { "falcon", 2048 },      { "RefinedWeb", 2048 },    { "RefinedWebModel", 2048 },
-  { "phi", 2048 },          { "whisper", 448 },
+  { "gemma3", 131072 },      { "gemma3_text", 131072 }, { "gemma3n", 32768 },
+  { "gemma3n_text", 32768 }, { "gemma4", 131072 },      { "gemma4_text", 131072 },
+  { "llama4", 131072 },      { "llama4_text", 131072 }, { "deepseek_v4", 1048576 },
+  { "falcon", 2048 },        { "RefinedWeb", 2048 },    { "RefinedWebModel", 2048 },
+  { "phi", 2048 },           { "whisper", 448 },
 };
 
 /* Position 0 .. pad_token_id are not used: 514 means 512. */
-static const char *const offset_types[] = { "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet",
-                                            "longformer", "data2vec-text", NULL };
+static const char *const offset_types[] = { "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert",
+                                            "mpnet",   "longformer",  "data2vec-text",  NULL };
 /* Their files hold the factor and also the number already multiplied by it. */
 static const char *const scaled_types[] = { "gemma3", "gemma3_text", "gemma4", "gemma4_text", NULL };
 
@@ -57,7 +66,8 @@ static void
 read_keys (const ConfigScope *scope, ModelFacts *facts)
 {
   guint64 tokens;
-  if (config_value_u64 (config_scope_get (scope, "model_max_length"), &tokens) && tokens > 0 && tokens <= MODEL_FACTS_MAX_TOKENS) {
+  if (config_value_u64 (config_scope_get (scope, "model_max_length"), &tokens) && tokens > 0
+      && tokens <= MODEL_FACTS_MAX_TOKENS) {
     set_context (facts, tokens, FACT_READ, "model_max_length");
     return;
   }
@@ -66,7 +76,8 @@ read_keys (const ConfigScope *scope, ModelFacts *facts)
         && (facts->context_tokens == 0 || tokens < facts->context_tokens))
       set_context (facts, tokens, FACT_READ, context_keys[i]);
   /* Speech models that write text. */
-  if (facts->context_tokens == 0 && config_value_u64 (config_scope_get (scope, "max_target_positions"), &tokens))
+  if (facts->context_tokens == 0
+      && config_value_u64 (config_scope_get (scope, "max_target_positions"), &tokens))
     set_context (facts, tokens, FACT_READ, "max_target_positions");
 }
 
@@ -123,7 +134,8 @@ apply_offset (const ConfigScope *scope, ModelFacts *facts)
     return;
   config_value_u64 (config_scope_get (scope, "pad_token_id"), &pad);
   if (pad < facts->context_tokens - 1)
-    set_context (facts, facts->context_tokens - pad - 1, FACT_DERIVED, "max_position_embeddings less padding");
+    set_context (facts, facts->context_tokens - pad - 1, FACT_DERIVED,
+                 "max_position_embeddings less padding");
 }
 
 static void
@@ -141,7 +153,8 @@ is_generative (const ModelFacts *facts)
 {
   if (facts->is_sentence_transformer || facts->architecture == NULL)
     return FALSE;
-  return g_str_has_suffix (facts->architecture, "ForCausalLM") || g_str_has_suffix (facts->architecture, "LMHeadModel")
+  return g_str_has_suffix (facts->architecture, "ForCausalLM")
+         || g_str_has_suffix (facts->architecture, "LMHeadModel")
          || g_str_has_suffix (facts->architecture, "ForConditionalGeneration");
 }
 

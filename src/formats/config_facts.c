@@ -12,7 +12,13 @@ typedef struct {
   const char *keys[MAX_KEYS];
 } NumberRow;
 
-#define ROW(member, ...) { G_STRUCT_OFFSET (ModelFacts, member), { __VA_ARGS__ } }
+#define ROW(member, ...)                  \
+  {                                       \
+    G_STRUCT_OFFSET (ModelFacts, member), \
+    {                                     \
+      __VA_ARGS__                         \
+    }                                     \
+  }
 
 static const NumberRow rows[] = {
   ROW (hidden_size, "hidden_size", "d_model", "n_embd", "n_embed", "dim"),
@@ -22,13 +28,13 @@ static const NumberRow rows[] = {
   ROW (n_kv_heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "num_attention_groups",
        "num_key_value_heads_per_layer"),
   ROW (head_size, "head_dim", "hidden_size_per_head", "kv_channels", "attention_head_dim", "d_kv"),
-  ROW (ffn_size, "intermediate_size_mlp", "intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size",
-       "encoder_ffn_dim"),
+  ROW (ffn_size, "intermediate_size_mlp", "intermediate_size", "ffn_dim", "n_inner", "d_ff",
+       "ffn_hidden_size", "encoder_ffn_dim"),
   ROW (ffn_size, "hidden_dim", "inner_dim", "block_ff_dim"),
   ROW (vocab_size, "vocab_size", "padded_vocab_size"),
   ROW (n_experts, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
-  ROW (n_active_experts, "num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "top_k_experts",
-       "moe_topk", "moe_top_k", "moe_k"),
+  ROW (n_active_experts, "num_experts_per_tok", "num_experts_per_token", "num_selected_experts",
+       "top_k_experts", "moe_topk", "moe_top_k", "moe_k"),
   ROW (n_shared_experts, "n_shared_experts", "num_shared_experts"),
   ROW (expert_ffn_size, "moe_intermediate_size", "expert_ffn_hidden_size"),
   ROW (sliding_window, "sliding_window", "attention_window_size", "window_size", "interleaved_sliding_window",
@@ -40,8 +46,8 @@ static const struct {
   gsize offset;
   const char *object, *key;
 } nested_rows[] = {
-  { G_STRUCT_OFFSET (ModelFacts, n_kv_heads), "attn_config", "kv_n_heads" },            /* MPT, DBRX */
-  { G_STRUCT_OFFSET (ModelFacts, ffn_size), "ffn_config", "ffn_hidden_size" },          /* DBRX */
+  { G_STRUCT_OFFSET (ModelFacts, n_kv_heads), "attn_config", "kv_n_heads" },   /* MPT, DBRX */
+  { G_STRUCT_OFFSET (ModelFacts, ffn_size), "ffn_config", "ffn_hidden_size" }, /* DBRX */
   { G_STRUCT_OFFSET (ModelFacts, n_experts), "ffn_config", "moe_num_experts" },
   { G_STRUCT_OFFSET (ModelFacts, n_active_experts), "ffn_config", "moe_top_k" },
 };
@@ -97,8 +103,10 @@ static void
 read_layers (const ConfigScope *scope, ModelFacts *facts)
 {
   static const char *const lists[] = { "layers_block_type", "block_configs", "layer_types", NULL };
-  static const char *const decoder[] = { "decoder_layers", "num_decoder_layers", "num_hidden_layers", "num_layers", NULL };
-  static const char *const encoder[] = { "encoder_layers", "num_encoder_layers", "num_layers", "num_hidden_layers", NULL };
+  static const char *const decoder[] = { "decoder_layers", "num_decoder_layers", "num_hidden_layers",
+                                         "num_layers", NULL };
+  static const char *const encoder[] = { "encoder_layers", "num_encoder_layers", "num_layers",
+                                         "num_hidden_layers", NULL };
   if (facts->is_encoder_decoder) {
     facts->n_layers = config_scope_first_u64 (scope, decoder);
     facts->n_encoder_layers = config_scope_first_u64 (scope, encoder);
@@ -118,7 +126,8 @@ group_size (const ConfigScope *scope)
   if (!yyjson_is_arr (blocks))
     return 0;
   yyjson_arr_iter iter = yyjson_arr_iter_with (blocks);
-  for (yyjson_val *block = yyjson_arr_iter_next (&iter); block != NULL; block = yyjson_arr_iter_next (&iter)) {
+  for (yyjson_val *block = yyjson_arr_iter_next (&iter); block != NULL;
+       block = yyjson_arr_iter_next (&iter)) {
     guint64 size;
     if (config_u64 (config_object (block, "attention"), "n_heads_in_group", &size) && size > 0)
       return size;
@@ -129,7 +138,8 @@ group_size (const ConfigScope *scope)
 static void
 read_heads (const ConfigScope *scope, ModelFacts *facts)
 {
-  static const char *const stateful[] = { "mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", NULL };
+  static const char *const stateful[] = { "mamba", "mamba2", "falcon_mamba", "rwkv",
+                                          "rwkv5", "rwkv6",  "rwkv7",        NULL };
   guint64 groups;
   if (config_is_one_of (facts->model_type, stateful)) {
     facts->n_heads = facts->n_kv_heads = facts->head_size = 0; /* their "heads" are no attention */
@@ -149,8 +159,8 @@ read_heads (const ConfigScope *scope, ModelFacts *facts)
 static void
 read_ffn (const ConfigScope *scope, ModelFacts *facts)
 {
-  static const char *const four_times[] = { "gpt2", "gptj", "gpt_neo", "codegen", "gpt_bigcode", "bloom", "falcon",
-                                            NULL };
+  static const char *const four_times[] = { "gpt2",        "gptj",  "gpt_neo", "codegen",
+                                            "gpt_bigcode", "bloom", "falcon",  NULL };
   double ratio = config_is_one_of (facts->model_type, four_times) ? 4 : 0;
   if (facts->ffn_size != 0)
     return;
@@ -231,8 +241,10 @@ has_any (yyjson_val *object, const char *const *keys)
 static void
 read_flags (const ConfigScope *scope, ModelFacts *facts)
 {
-  static const char *const vision[] = { "vision_config", "visual_config", "vision_tower", "image_token_index",
-                                        "image_token_id", "mm_vision_tower", "visual", NULL };
+  static const char *const vision[] = { "vision_config",  "visual_config",
+                                        "vision_tower",   "image_token_index",
+                                        "image_token_id", "mm_vision_tower",
+                                        "visual",         NULL };
   static const char *const audio[] = { "audio_config", "audio_processor", "mm_audio_tower", NULL };
   yyjson_val *thinker = config_object (scope->root, "thinker_config");
   facts->has_vision = has_any (scope->root, vision) || has_any (thinker, vision);

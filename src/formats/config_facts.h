@@ -2,7 +2,7 @@
  * fact that is not there stays unknown; nothing is an error. Used by the inspector. */
 #pragma once
 
-#include <yyjson.h>
+#include "base/json.h"
 
 #include "formats/model_facts.h"
 

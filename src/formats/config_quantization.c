@@ -98,7 +98,8 @@ static void
 add_rule (Quantization *self, char *pattern, guint64 bits)
 {
   QuantizationRule rule = { pattern, (guint) bits };
-  if (pattern == NULL || strlen (pattern) > MAX_PATTERN_BYTES || self->rules->len == MAX_RULES || bits == 0 || bits > 16)
+  if (pattern == NULL || strlen (pattern) > MAX_PATTERN_BYTES || self->rules->len == MAX_RULES || bits == 0
+      || bits > 16)
     g_free (pattern);
   else
     g_array_append_val (self->rules, rule);
@@ -138,8 +139,9 @@ static QuantizationScheme
 find_scheme (const char *method, yyjson_val *config)
 {
   if (method == NULL)
-    return config_true (config, "load_in_4bit") || config_true (config, "load_in_8bit") ? QUANTIZATION_BITSANDBYTES
-                                                                                        : QUANTIZATION_OTHER;
+    return config_true (config, "load_in_4bit") || config_true (config, "load_in_8bit")
+             ? QUANTIZATION_BITSANDBYTES
+             : QUANTIZATION_OTHER;
   for (guint i = 0; i < G_N_ELEMENTS (schemes); i++)
     if (strcmp (method, schemes[i].method) == 0)
       return schemes[i].scheme;

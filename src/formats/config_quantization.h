@@ -3,13 +3,13 @@
  * (formats-safetensors-diffusers.md 3, formats-config-facts.md 7). Pure. */
 #pragma once
 
-#include <yyjson.h>
+#include "base/json.h"
 
 #include "base/error.h"
 
 typedef enum {
   QUANTIZATION_NONE,
-  QUANTIZATION_PACKED,     /* GPTQ, AWQ, AutoRound: `qweight` */
+  QUANTIZATION_PACKED, /* GPTQ, AWQ, AutoRound: `qweight` */
   QUANTIZATION_BITSANDBYTES,
   QUANTIZATION_COMPRESSED, /* compressed-tensors */
   QUANTIZATION_MODELOPT,   /* and other NVFP4 writers */
@@ -17,7 +17,7 @@ typedef enum {
   QUANTIZATION_FP8,
   QUANTIZATION_MLX,
   QUANTIZATION_BITNET,
-  QUANTIZATION_OTHER,      /* how it packs is not known here */
+  QUANTIZATION_OTHER, /* how it packs is not known here */
 } QuantizationScheme;
 
 /* Modules whose bits differ; `pattern` is a glob over the module's name. */
@@ -28,9 +28,9 @@ typedef struct {
 
 typedef struct {
   QuantizationScheme scheme;
-  char *label;    /* "awq-4bit"; NULL when there is none */
-  guint bits;     /* per weight; 0 when unknown */
-  GArray *rules;  /* of QuantizationRule, the first that matches wins */
+  char *label;   /* "awq-4bit"; NULL when there is none */
+  guint bits;    /* per weight; 0 when unknown */
+  GArray *rules; /* of QuantizationRule, the first that matches wins */
   gboolean has_fp4_experts;
 } Quantization;
 

@@ -70,7 +70,8 @@ scalar_u64 (yyjson_val *value, guint64 *out_value)
   }
   if (yyjson_is_str (value))
     return text_parse_u64 (yyjson_get_str (value), out_value);
-  if (!config_value_double (value, &number) || number < 0 || number > MAX_EXACT_DOUBLE || number != floor (number))
+  if (!config_value_double (value, &number) || number < 0 || number > MAX_EXACT_DOUBLE
+      || number != floor (number))
     return FALSE;
   *out_value = (guint64) number;
   return TRUE;
@@ -111,9 +112,10 @@ config_scope (yyjson_val *root)
 {
   /* A second name means an object inside the first. */
   static const char *const places[][2] = {
-    { "text_config", NULL },        { "llm_config", NULL }, { "language_config", NULL },
-    { "thinker_config", "text_config" }, { "thinker_config", NULL }, { "decoder", NULL },
-    { "lm_config", NULL },          { "language_model_config", NULL },
+    { "text_config", NULL },     { "llm_config", NULL },
+    { "language_config", NULL }, { "thinker_config", "text_config" },
+    { "thinker_config", NULL },  { "decoder", NULL },
+    { "lm_config", NULL },       { "language_model_config", NULL },
   };
   for (guint i = 0; i < G_N_ELEMENTS (places); i++) {
     yyjson_val *part = config_object (root, places[i][0]);

@@ -13,8 +13,10 @@ static const struct {
   const char *part;
   DiffusersKind kind;
 } kinds[] = {
-  { "Scheduler", DIFFUSERS_SCHEDULER },        { "Tokenizer", DIFFUSERS_TOKENIZER },
-  { "FeatureExtractor", DIFFUSERS_PROCESSOR }, { "Processor", DIFFUSERS_PROCESSOR },
+  { "Scheduler", DIFFUSERS_SCHEDULER },
+  { "Tokenizer", DIFFUSERS_TOKENIZER },
+  { "FeatureExtractor", DIFFUSERS_PROCESSOR },
+  { "Processor", DIFFUSERS_PROCESSOR },
 };
 
 static void
@@ -62,7 +64,8 @@ add_component (DiffusersIndex *self, const char *name, gsize name_size, yyjson_v
   if (!yyjson_is_arr (value) || yyjson_arr_size (value) != 2 || !yyjson_is_str (class_name))
     return TRUE;
   if (!is_plain_name (name, name_size))
-    return format_fail (error, "model_index.json: a part's name may have letters, digits and underscores only");
+    return format_fail (error,
+                        "model_index.json: a part's name may have letters, digits and underscores only");
   if (diffusers_index_find (self, name) != NULL)
     return format_fail (error, "model_index.json: \"%s\" is there twice", name);
   if (self->components->len == MAX_COMPONENTS)
@@ -96,7 +99,8 @@ read_components (DiffusersIndex *self, yyjson_val *root, GError **error)
     return FALSE;
   while ((name = yyjson_obj_iter_next (&iter)) != NULL)
     if (yyjson_get_str (name)[0] != '_'
-        && !add_component (self, yyjson_get_str (name), yyjson_get_len (name), yyjson_obj_iter_get_val (name), error))
+        && !add_component (self, yyjson_get_str (name), yyjson_get_len (name), yyjson_obj_iter_get_val (name),
+                           error))
       return FALSE;
   return TRUE;
 }

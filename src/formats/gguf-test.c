@@ -300,11 +300,16 @@ test_bad_pairs (void)
     void (*add) (GgufBuilder *);
     const char *part;
   } cases[] = {
-    { add_nested, "array of arrays" },   { add_huge_array, "array elements, at most" },
-    { add_long_array, "do not fit" },    { add_odd_array, "unknown element type" },
-    { add_huge_string, "a string of" },  { add_long_string, "do not fit" },
-    { add_odd_type, "unknown value type" }, { add_empty_key, "empty key" },
-    { add_long_key, "a key of" },        { add_control_key, "control" },
+    { add_nested, "array of arrays" },
+    { add_huge_array, "array elements, at most" },
+    { add_long_array, "do not fit" },
+    { add_odd_array, "unknown element type" },
+    { add_huge_string, "a string of" },
+    { add_long_string, "do not fit" },
+    { add_odd_type, "unknown value type" },
+    { add_empty_key, "empty key" },
+    { add_long_key, "a key of" },
+    { add_control_key, "control" },
     { add_latin_key, "UTF-8" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)

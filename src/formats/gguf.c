@@ -24,11 +24,13 @@ static const struct {
   const char *name;
   gsize size;
 } value_types[GGUF_N_VALUE_TYPES] = {
-  [GGUF_U8] = { "u8", 1 },   [GGUF_I8] = { "i8", 1 },   [GGUF_U16] = { "u16", 2 }, [GGUF_I16] = { "i16", 2 },
-  [GGUF_U32] = { "u32", 4 }, [GGUF_I32] = { "i32", 4 }, [GGUF_F32] = { "f32", 4 }, [GGUF_BOOL] = { "bool", 1 },
+  [GGUF_U8] = { "u8", 1 },         [GGUF_I8] = { "i8", 1 },
+  [GGUF_U16] = { "u16", 2 },       [GGUF_I16] = { "i16", 2 },
+  [GGUF_U32] = { "u32", 4 },       [GGUF_I32] = { "i32", 4 },
+  [GGUF_F32] = { "f32", 4 },       [GGUF_BOOL] = { "bool", 1 },
   [GGUF_STRING] = { "string", 8 }, /* at least: its length */
-  [GGUF_ARRAY] = { "array", 0 },
-  [GGUF_U64] = { "u64", 8 }, [GGUF_I64] = { "i64", 8 }, [GGUF_F64] = { "f64", 8 },
+  [GGUF_ARRAY] = { "array", 0 },   [GGUF_U64] = { "u64", 8 },
+  [GGUF_I64] = { "i64", 8 },       [GGUF_F64] = { "f64", 8 },
 };
 
 static void
@@ -75,13 +77,15 @@ check_version (guint32 version, GError **error)
 }
 
 static gboolean
-check_count (guint64 count, guint64 limit, guint64 min_bytes, const Parser *parser, const char *what, GError **error)
+check_count (guint64 count, guint64 limit, guint64 min_bytes, const Parser *parser, const char *what,
+             GError **error)
 {
   if (count > limit)
     return format_fail_limit (error, "%" G_GUINT64_FORMAT " %s, at most %" G_GUINT64_FORMAT " are allowed",
                               count, what, limit);
   if (count > (parser->cursor.file_bytes - MIN (parser->cursor.pos, parser->cursor.file_bytes)) / min_bytes)
-    return format_fail (error, "truncated GGUF header: %" G_GUINT64_FORMAT " %s do not fit into the file", count, what);
+    return format_fail (error, "truncated GGUF header: %" G_GUINT64_FORMAT " %s do not fit into the file",
+                        count, what);
   return TRUE;
 }
 
@@ -92,8 +96,8 @@ parse_string_size (Parser *parser, gsize limit, const char *what, gsize *out_siz
   if (!gguf_cursor_u64 (&parser->cursor, &size, error))
     return FALSE;
   if (size > limit)
-    return format_fail_limit (error, "%s of %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT " are allowed",
-                              what, size, limit);
+    return format_fail_limit (
+      error, "%s of %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT " are allowed", what, size, limit);
   if (!check_count (size, size, 1, parser, "bytes of a string", error))
     return FALSE;
   *out_size = (gsize) size;
@@ -203,7 +207,8 @@ static gboolean
 parse_array (Parser *parser, GgufValue *value, GError **error)
 {
   guint32 type;
-  if (!gguf_cursor_u32 (&parser->cursor, &type, error) || !gguf_cursor_u64 (&parser->cursor, &value->n, error))
+  if (!gguf_cursor_u32 (&parser->cursor, &type, error)
+      || !gguf_cursor_u64 (&parser->cursor, &value->n, error))
     return FALSE;
   if (type >= GGUF_N_VALUE_TYPES)
     return format_fail (error, "key \"%s\": unknown element type %u", value->key, type);
@@ -216,7 +221,8 @@ parse_array (Parser *parser, GgufValue *value, GError **error)
     return FALSE;
   if (type == GGUF_STRING)
     return parse_strings (parser, value, error);
-  if (is_float (value->type) || value->n > GGUF_KEPT_ARRAY || !keep_bytes (parser, value->n * sizeof (gint64)))
+  if (is_float (value->type) || value->n > GGUF_KEPT_ARRAY
+      || !keep_bytes (parser, value->n * sizeof (gint64)))
     return gguf_cursor_skip (&parser->cursor, value->n * size, error);
   for (guint64 i = 0; i < value->n; i++)
     if (!parse_number (parser, value, error))
@@ -307,8 +313,9 @@ find_alignment (GgufHeader *self, GError **error)
     return format_fail (error, "general.alignment must be a u32");
   guint64 alignment = (guint64) g_array_index (value->integers, gint64, 0);
   if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > GGUF_MAX_ALIGNMENT)
-    return format_fail (error, "general.alignment is %" G_GUINT64_FORMAT
-                        ": it must be a power of two, at most %d", alignment, GGUF_MAX_ALIGNMENT);
+    return format_fail (error,
+                        "general.alignment is %" G_GUINT64_FORMAT ": it must be a power of two, at most %d",
+                        alignment, GGUF_MAX_ALIGNMENT);
   self->alignment = alignment;
   return TRUE;
 }
@@ -338,7 +345,8 @@ measure_tensor (GgufTensor *tensor, GError **error)
   const GgufTensorType *type = gguf_tensor_type (tensor->type);
   gint64 n_elements = 1;
   for (guint32 i = 0; i < tensor->n_dims; i++)
-    if (tensor->dims[i] > G_MAXINT64 || __builtin_mul_overflow (n_elements, (gint64) tensor->dims[i], &n_elements))
+    if (tensor->dims[i] > G_MAXINT64
+        || __builtin_mul_overflow (n_elements, (gint64) tensor->dims[i], &n_elements))
       return fail_tensor (tensor, "the product of its dimensions overflows", error);
   tensor->n_elements = (guint64) n_elements;
   if (type->name == NULL)
@@ -374,7 +382,8 @@ parse_tensor (Parser *parser, GError **error)
   for (guint32 i = 0; i < tensor.n_dims; i++)
     if (!gguf_cursor_u64 (cursor, &tensor.dims[i], error))
       return FALSE;
-  if (!gguf_cursor_u32 (cursor, &tensor.type, error) || !gguf_cursor_u64 (cursor, &tensor.offset_bytes, error))
+  if (!gguf_cursor_u32 (cursor, &tensor.type, error)
+      || !gguf_cursor_u64 (cursor, &tensor.offset_bytes, error))
     return FALSE;
   if (tensor.offset_bytes % parser->header->alignment != 0)
     return fail_tensor (&tensor, "its offset is not aligned", error);
@@ -444,8 +453,9 @@ parse_counts (Parser *parser, guint64 *out_tensors, guint64 *out_pairs, GError *
     return FALSE;
   if (magic != MAGIC)
     return format_fail (error, "this is not a GGUF file: the magic is missing");
-  if (!gguf_cursor_u32 (cursor, &parser->header->version, error) || !check_version (parser->header->version, error)
-      || !gguf_cursor_u64 (cursor, out_tensors, error) || !gguf_cursor_u64 (cursor, out_pairs, error))
+  if (!gguf_cursor_u32 (cursor, &parser->header->version, error)
+      || !check_version (parser->header->version, error) || !gguf_cursor_u64 (cursor, out_tensors, error)
+      || !gguf_cursor_u64 (cursor, out_pairs, error))
     return FALSE;
   /* The least a tensor takes: name length, dimension count, type, offset; a pair: key length, one byte of
    * key, type, one byte of value. */
@@ -475,11 +485,15 @@ check_file_size (const GgufHeader *self, guint64 header_end, guint64 size_bytes,
 {
   guint64 end = self->tensors->len > 0 ? self->end_bytes : header_end;
   if (size_bytes < end)
-    return format_fail (error, "truncated: the GGUF header says %" G_GUINT64_FORMAT " bytes, the file has %"
-                        G_GUINT64_FORMAT, end, size_bytes);
+    return format_fail (
+      error, "truncated: the GGUF header says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT,
+      end, size_bytes);
   if (self->n_unknown_types == 0 && size_bytes - end >= self->alignment)
-    return format_fail (error, "%" G_GUINT64_FORMAT " surplus bytes behind the last tensor: the GGUF header says %"
-                        G_GUINT64_FORMAT ", the file has %" G_GUINT64_FORMAT, size_bytes - end, end, size_bytes);
+    return format_fail (error,
+                        "%" G_GUINT64_FORMAT
+                        " surplus bytes behind the last tensor: the GGUF header says %" G_GUINT64_FORMAT
+                        ", the file has %" G_GUINT64_FORMAT,
+                        size_bytes - end, end, size_bytes);
   return TRUE;
 }
 
@@ -588,7 +602,8 @@ gboolean
 gguf_split (const GgufHeader *self, GgufSplit *out_split, GError **error)
 {
   GgufSplit split;
-  if (!split_number (self, "split.no", &split.no, error) || !split_number (self, "split.count", &split.count, error)
+  if (!split_number (self, "split.no", &split.no, error)
+      || !split_number (self, "split.count", &split.count, error)
       || !split_number (self, "split.tensors.count", &split.n_tensors_in_all, error))
     return FALSE;
   if (split.count > 1 && split.no >= split.count)

@@ -16,26 +16,38 @@
 #define GGUF_KEPT_ARRAY 1024                 /* likewise longer arrays */
 
 typedef enum {
-  GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING, GGUF_ARRAY,
-  GGUF_U64, GGUF_I64, GGUF_F64, GGUF_N_VALUE_TYPES,
+  GGUF_U8,
+  GGUF_I8,
+  GGUF_U16,
+  GGUF_I16,
+  GGUF_U32,
+  GGUF_I32,
+  GGUF_F32,
+  GGUF_BOOL,
+  GGUF_STRING,
+  GGUF_ARRAY,
+  GGUF_U64,
+  GGUF_I64,
+  GGUF_F64,
+  GGUF_N_VALUE_TYPES,
 } GgufValueType;
 
 typedef struct {
   const char *key;
-  GgufValueType type;  /* of the elements when it is an array */
+  GgufValueType type; /* of the elements when it is an array */
   gboolean is_array;
-  guint64 n;           /* elements; 1 for a scalar */
-  GPtrArray *strings;  /* of char *: kept strings (one for a scalar); NULL when not kept */
-  GArray *integers;    /* of gint64; unsigned values beyond its range are kept as G_MAXINT64 */
-  double number;       /* a scalar of a float type */
+  guint64 n;          /* elements; 1 for a scalar */
+  GPtrArray *strings; /* of char *: kept strings (one for a scalar); NULL when not kept */
+  GArray *integers;   /* of gint64; unsigned values beyond its range are kept as G_MAXINT64 */
+  double number;      /* a scalar of a float type */
 } GgufValue;
 
 /* Shape and storage of a tensor type's blocks; ids are ggml's (ggml.h, enum ggml_type). */
 typedef struct {
-  const char *name;   /* "Q4_K"; NULL for ids that are unknown or were removed */
-  guint block;        /* elements */
+  const char *name; /* "Q4_K"; NULL for ids that are unknown or were removed */
+  guint block;      /* elements */
   guint block_bytes;
-  guint8 unit_bytes;  /* width of one number, 0 when packed */
+  guint8 unit_bytes; /* width of one number, 0 when packed */
 } GgufTensorType;
 
 typedef struct {
@@ -43,10 +55,10 @@ typedef struct {
   gsize name_size;
   guint32 n_dims;
   guint32 type;
-  guint64 dims[4];       /* fastest first */
+  guint64 dims[4]; /* fastest first */
   guint64 n_elements;
-  guint64 offset_bytes;  /* within the data */
-  guint64 size_bytes;    /* 0 when the type is unknown, or nothing is in it */
+  guint64 offset_bytes; /* within the data */
+  guint64 size_bytes;   /* 0 when the type is unknown, or nothing is in it */
 } GgufTensor;
 
 typedef struct {

@@ -32,8 +32,10 @@ static gboolean
 check_range (const GgufCursor *self, guint64 size_bytes, GError **error)
 {
   if (size_bytes > self->file_bytes - self->pos)
-    return format_fail (error, "truncated GGUF header: %" G_GUINT64_FORMAT " bytes are needed at offset %"
-                        G_GUINT64_FORMAT ", the file has %" G_GUINT64_FORMAT " in all",
+    return format_fail (error,
+                        "truncated GGUF header: %" G_GUINT64_FORMAT
+                        " bytes are needed at offset %" G_GUINT64_FORMAT ", the file has %" G_GUINT64_FORMAT
+                        " in all",
                         size_bytes, self->pos, self->file_bytes);
   if (self->pos > GGUF_MAX_HEADER_BYTES || size_bytes > GGUF_MAX_HEADER_BYTES - self->pos)
     return format_fail_limit (error, "the GGUF header is larger than %d bytes", GGUF_MAX_HEADER_BYTES);
@@ -90,7 +92,8 @@ gguf_cursor_copy (GgufCursor *self, gpointer buffer, gsize size, GError **error)
   if (done > 0)
     memcpy (buffer, self->window + (self->pos - self->window_start), done);
   if (done < size
-      && !reader_read_at (self->ctx, self->reader, self->pos + done, (guint8 *) buffer + done, size - done, error))
+      && !reader_read_at (self->ctx, self->reader, self->pos + done, (guint8 *) buffer + done, size - done,
+                          error))
     return FALSE;
   self->pos += size;
   return TRUE;

@@ -6,14 +6,14 @@
 
 typedef struct {
   Ctx *ctx;
-  Reader *reader;         /* NULL: the window is the whole prefix */
-  guint64 file_bytes;     /* G_MAXUINT64 when unknown */
+  Reader *reader;     /* NULL: the window is the whole prefix */
+  guint64 file_bytes; /* G_MAXUINT64 when unknown */
   guint64 pos;
   guint64 window_start;
   gsize window_size;
   const guint8 *window;
-  guint8 *owned;          /* the window's memory when a reader is behind it */
-  guint64 needed_bytes;   /* of a prefix that was too short; 0 otherwise */
+  guint8 *owned;        /* the window's memory when a reader is behind it */
+  guint64 needed_bytes; /* of a prefix that was too short; 0 otherwise */
 } GgufCursor;
 
 void gguf_cursor_init_reader (GgufCursor *self, Ctx *ctx, Reader *reader);

@@ -26,7 +26,10 @@ static const struct {
 static const struct {
   const char *type, *precision;
 } precisions[] = {
-  { "F32", "float32" }, { "F16", "float16" }, { "BF16", "bfloat16" }, { "F64", "float64" },
+  { "F32", "float32" },
+  { "F16", "float16" },
+  { "BF16", "bfloat16" },
+  { "F64", "float64" },
 };
 
 enum { POOLING_NONE = 0, POOLING_RANK = 4 };
@@ -38,7 +41,9 @@ gguf_kind (const GgufHeader *header)
     const char *type;
     GgufKind kind;
   } types[] = {
-    { "model", GGUF_KIND_MODEL }, { "mmproj", GGUF_KIND_PROJECTOR }, { "projector", GGUF_KIND_PROJECTOR },
+    { "model", GGUF_KIND_MODEL },
+    { "mmproj", GGUF_KIND_PROJECTOR },
+    { "projector", GGUF_KIND_PROJECTOR },
     { "adapter", GGUF_KIND_ADAPTER },
   };
   const char *type = gguf_string (header, "general.type");
@@ -140,7 +145,8 @@ dominant_type (const guint64 histogram[GGUF_FACTS_N_TYPES])
 }
 
 void
-gguf_facts_quantization (const GgufHeader *header, const guint64 histogram[GGUF_FACTS_N_TYPES], ModelFacts *facts)
+gguf_facts_quantization (const GgufHeader *header, const guint64 histogram[GGUF_FACTS_N_TYPES],
+                         ModelFacts *facts)
 {
   guint64 file_type;
   const char *label = NULL;

@@ -136,8 +136,10 @@ read_companions (ModelFacts *facts, const GArray *models)
     facts->n_models += model->kind == GGUF_KIND_MODEL;
     if (model->kind != GGUF_KIND_PROJECTOR)
       continue;
-    gboolean hears = audio != NULL && audio->integers != NULL && g_array_index (audio->integers, gint64, 0) != 0;
-    gboolean sees = vision != NULL && vision->integers != NULL && g_array_index (vision->integers, gint64, 0) != 0;
+    gboolean hears = audio != NULL && audio->integers != NULL
+                     && g_array_index (audio->integers, gint64, 0) != 0;
+    gboolean sees = vision != NULL && vision->integers != NULL
+                    && g_array_index (vision->integers, gint64, 0) != 0;
     facts->has_audio |= hears;
     facts->has_vision |= sees || !hears; /* old projectors say nothing and are for images */
   }

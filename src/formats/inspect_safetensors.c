@@ -35,8 +35,9 @@ static void
 compare_total (ModelInspector *self, const IndexFile *file, guint64 total_bytes)
 {
   if (file->index->has_total_size && file->index->total_size_bytes != total_bytes)
-    model_facts_warn (self->facts, "%s: total_size is %" G_GUINT64_FORMAT ", the tensors have %" G_GUINT64_FORMAT
-                      " bytes", file->path, file->index->total_size_bytes, total_bytes);
+    model_facts_warn (self->facts,
+                      "%s: total_size is %" G_GUINT64_FORMAT ", the tensors have %" G_GUINT64_FORMAT " bytes",
+                      file->path, file->index->total_size_bytes, total_bytes);
 }
 
 /* The index against the files it names. `indexed` collects their paths. */
@@ -51,7 +52,8 @@ check_index (ModelInspector *self, const IndexFile *file, GHashTable *indexed, G
     return FALSE;
   for (guint i = 0; i < self->weights->len; i++) {
     WeightFile *weights = weight_file (self, i);
-    if (strncmp (weights->path, file->path, size) != 0 || !shard_index_names (file->index, weights->path + size))
+    if (strncmp (weights->path, file->path, size) != 0
+        || !shard_index_names (file->index, weights->path + size))
       continue;
     g_hash_table_add (indexed, weights);
     all_safetensors &= weights->safetensors != NULL;
@@ -104,7 +106,8 @@ check_numbered_set (const ModelInspector *self, guint first, GError **error)
   if (names->len == 0)
     return TRUE;
   return shard_set_check_names (names, error)
-         && (!all_safetensors || shard_set_check_safetensors ((const ShardPart *) (gpointer) parts->data, parts->len, error));
+         && (!all_safetensors
+             || shard_set_check_safetensors ((const ShardPart *) (gpointer) parts->data, parts->len, error));
 }
 
 gboolean
@@ -144,8 +147,8 @@ only_adapters (const ModelInspector *self)
 }
 
 gboolean
-inspect_count_parameters (const ModelInspector *self, const char *folder, guint64 *out_n, gboolean *out_is_exact,
-                          const char **out_precision)
+inspect_count_parameters (const ModelInspector *self, const char *folder, guint64 *out_n,
+                          gboolean *out_is_exact, const char **out_precision)
 {
   g_autoptr (GPtrArray) tensors = g_ptr_array_new ();
   gboolean with_adapters = only_adapters (self), has_opaque = FALSE;

@@ -215,8 +215,7 @@ skip_digits (JsonScan *self)
 static gboolean
 skip_byte (JsonScan *self, const char *set)
 {
-  if (self->pos >= self->size || self->text[self->pos] == '\0'
-      || strchr (set, self->text[self->pos]) == NULL)
+  if (self->pos >= self->size || self->text[self->pos] == '\0' || strchr (set, self->text[self->pos]) == NULL)
     return FALSE;
   self->pos++;
   return TRUE;

@@ -20,12 +20,12 @@ typedef struct {
   ModelFormat format;
 
   /* Names, as written. */
-  char *architecture;      /* architectures[0], _class_name, general.architecture */
-  char *model_type;        /* model_type; general.architecture */
-  char *text_model_type;   /* of the text part when it is a config of its own */
-  char *name;              /* general.name */
-  char *size_label;        /* general.size_label */
-  char *weights_stem;      /* file name of the main weights without extension and numbers (GGUF) */
+  char *architecture;    /* architectures[0], _class_name, general.architecture */
+  char *model_type;      /* model_type; general.architecture */
+  char *text_model_type; /* of the text part when it is a config of its own */
+  char *name;            /* general.name */
+  char *size_label;      /* general.size_label */
+  char *weights_stem;    /* file name of the main weights without extension and numbers (GGUF) */
 
   /* Context: tokens, and the key or rule it came from ("max_position_embeddings", "rope yarn"). */
   guint64 context_tokens;
@@ -35,16 +35,16 @@ typedef struct {
   /* Dimensions of the text part; 0 when unknown. Lists per layer give their largest value. */
   guint64 n_layers, n_encoder_layers, hidden_size, n_heads, n_kv_heads, head_size, ffn_size, vocab_size;
   guint64 sliding_window, n_experts, n_active_experts, n_shared_experts, expert_ffn_size;
-  guint64 n_labels;        /* of a classifier */
+  guint64 n_labels; /* of a classifier */
 
   /* Numbers and their storage. */
-  guint64 n_parameters;    /* of the main part: for Diffusers the denoiser's */
+  guint64 n_parameters; /* of the main part: for Diffusers the denoiser's */
   guint64 n_parameters_in_all;
   FactOrigin parameters_origin;
-  char *quantization;      /* "awq-4bit", "Q4_K_M"; NULL when there is none */
+  char *quantization; /* "awq-4bit", "Q4_K_M"; NULL when there is none */
   FactOrigin quantization_origin;
-  char *declared_dtype;    /* dtype or torch_dtype, without "torch." */
-  char *precision;         /* ModelPack's words for the dominant type, "bfloat16" */
+  char *declared_dtype; /* dtype or torch_dtype, without "torch." */
+  char *precision;      /* ModelPack's words for the dominant type, "bfloat16" */
 
   gboolean has_vision, has_audio, is_encoder_decoder, has_remote_code, ties_embeddings;
   gboolean is_sentence_transformer; /* modules.json, or a pooling in the GGUF header */
@@ -56,9 +56,9 @@ typedef struct {
 
   guint64 weights_bytes, largest_weight_bytes;
   guint n_weight_files;
-  guint n_models;          /* GGUF: models (parts of one count once) that lie side by side */
+  guint n_models; /* GGUF: models (parts of one count once) that lie side by side */
 
-  GPtrArray *warnings;     /* of char *: oddities that do not stop publication */
+  GPtrArray *warnings; /* of char *: oddities that do not stop publication */
 } ModelFacts;
 
 ModelFacts *model_facts_new (ModelFormat format);

@@ -149,7 +149,8 @@ add_template_json (const Incoming *file, GError **error)
   g_autoptr (yyjson_doc) doc = read_document (file, error);
   if (doc == NULL)
     return FALSE;
-  chat_template_add_json (&file->inspector->template, is_processor ? CHAT_TEMPLATE_PROCESSOR : CHAT_TEMPLATE_JSON,
+  chat_template_add_json (&file->inspector->template,
+                          is_processor ? CHAT_TEMPLATE_PROCESSOR : CHAT_TEMPLATE_JSON,
                           yyjson_doc_get_root (doc));
   return TRUE;
 }
@@ -321,8 +322,10 @@ is_weight_name (ModelFormat format, const char *path)
   const char *slash = strrchr (path, '/'), *name = slash != NULL ? slash + 1 : path;
   g_autofree char *lower = g_ascii_strdown (name, -1);
   if (format == MODEL_FORMAT_GGUF) /* "params" is a companion; no other one lacks an extension */
-    return g_str_has_suffix (lower, ".gguf") || (strchr (lower, '.') == NULL && strcmp (lower, "params") != 0);
-  return g_str_has_suffix (lower, ".safetensors") || (format == MODEL_FORMAT_DIFFUSERS && g_str_has_suffix (lower, ".bin"));
+    return g_str_has_suffix (lower, ".gguf")
+           || (strchr (lower, '.') == NULL && strcmp (lower, "params") != 0);
+  return g_str_has_suffix (lower, ".safetensors")
+         || (format == MODEL_FORMAT_DIFFUSERS && g_str_has_suffix (lower, ".bin"));
 }
 
 static gboolean
@@ -367,5 +370,5 @@ model_inspector_finish (ModelInspector *self, GError **error)
     format_fail (error, "there are no weights");
     return NULL;
   }
-  return inspect[self->facts->format] (self, error) ? g_steal_pointer (&self->facts) : NULL;
+  return inspect[self->facts->format](self, error) ? g_steal_pointer (&self->facts) : NULL;
 }

@@ -23,7 +23,8 @@ static const Ratio same = { 1, 1 }, none = { 0, 1 };
 static int
 compare_tensors (gconstpointer pa, gconstpointer pb)
 {
-  const SafetensorsTensor *a = *(const SafetensorsTensor *const *) pa, *b = *(const SafetensorsTensor *const *) pb;
+  const SafetensorsTensor *a = *(const SafetensorsTensor *const *) pa,
+                          *b = *(const SafetensorsTensor *const *) pb;
   return safetensors_compare_names (a->name, a->name_size, b->name, b->name_size);
 }
 
@@ -53,7 +54,8 @@ sibling (const Named *self, const char *leaf)
                                            self->module_size > 0 ? "." : "", leaf);
   SafetensorsTensor wanted = { .name = name, .name_size = strlen (name) };
   const SafetensorsTensor *key = &wanted;
-  const gpointer *found = bsearch (&key, self->all->pdata, self->all->len, sizeof (gpointer), compare_tensors);
+  const gpointer *found = bsearch (&key, self->all->pdata, self->all->len, sizeof (gpointer),
+                                   compare_tensors);
   return found != NULL ? *found : NULL;
 }
 
@@ -91,8 +93,9 @@ ratio_packed (const Named *self)
 static Ratio
 ratio_bitsandbytes (const Named *self)
 {
-  static const char *const no_weights[] = { "absmax", "quant_map", "nested_absmax", "nested_quant_map", "SCB",
-                                            "weight_format", NULL };
+  static const char *const no_weights[] = {
+    "absmax", "quant_map", "nested_absmax", "nested_quant_map", "SCB", "weight_format", NULL
+  };
   const SafetensorsTensor *tensor = self->tensor;
   if (is_leaf_of (self, no_weights) || g_str_has_prefix (self->leaf, "bitsandbytes__"))
     return none;
@@ -134,14 +137,16 @@ ratio_mxfp4 (const Named *self)
 {
   if (self->tensor->dtype == SAFETENSORS_U8 && g_str_has_suffix (self->leaf, "_scales"))
     return none;
-  return self->tensor->dtype == SAFETENSORS_U8 && g_str_has_suffix (self->leaf, "_blocks") ? (Ratio){ 2, 1 } : same;
+  return self->tensor->dtype == SAFETENSORS_U8 && g_str_has_suffix (self->leaf, "_blocks") ? (Ratio){ 2, 1 }
+                                                                                           : same;
 }
 
 static Ratio
 ratio_fp8 (const Named *self)
 {
   gboolean is_expert = self->quantization->has_fp4_experts && is_integer (self->tensor)
-                       && g_strstr_len (self->tensor->name, (gssize) self->tensor->name_size, ".experts.") != NULL;
+                       && g_strstr_len (self->tensor->name, (gssize) self->tensor->name_size, ".experts.")
+                            != NULL;
   return is_expert ? (Ratio){ 2, 1 } : same;
 }
 
@@ -187,8 +192,10 @@ static gboolean
 is_bookkeeping (const char *leaf)
 {
   static const char *const endings[] = {
-    "weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_zero_point", "input_scale",
-    "input_global_scale", "input_zero_point", "zero_point", "weight_shape", "weight_g_idx", "k_scale", "v_scale",
+    "weight_scale",      "weight_scale_inv", "weight_scale_2",     "weight_global_scale",
+    "weight_zero_point", "input_scale",      "input_global_scale", "input_zero_point",
+    "zero_point",        "weight_shape",     "weight_g_idx",       "k_scale",
+    "v_scale",
   };
   for (guint i = 0; i < G_N_ELEMENTS (endings); i++) {
     gsize leaf_size = strlen (leaf), size = strlen (endings[i]);
@@ -208,7 +215,7 @@ ratio_of (const GPtrArray *tensors, const SafetensorsTensor *tensor, const Quant
     return none;
   if (quantization->scheme != QUANTIZATION_NONE && is_bookkeeping (named.leaf))
     return none;
-  return ratio_functions[quantization->scheme] (&named);
+  return ratio_functions[quantization->scheme](&named);
 }
 
 void
@@ -238,7 +245,8 @@ parameter_count_dominant (const ParameterCount *count)
   for (guint want_float = 0; want_float < 2; want_float++)
     for (guint i = 0; i < SAFETENSORS_N_DTYPES; i++) {
       gboolean fits = count->bytes_of[i] > 0 && (!want_float || safetensors_dtype_info (i)->is_float);
-      gboolean best_fits = best != SAFETENSORS_N_DTYPES && (!want_float || safetensors_dtype_info (best)->is_float);
+      gboolean best_fits = best != SAFETENSORS_N_DTYPES
+                           && (!want_float || safetensors_dtype_info (best)->is_float);
       if (fits && (!best_fits || count->bytes_of[i] > count->bytes_of[best]))
         best = (SafetensorsDtype) i;
     }

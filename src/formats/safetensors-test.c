@@ -36,9 +36,11 @@ static const struct {
   { GOOD, 17, "1 surplus bytes" },
   { T ("[2,2]", "[4,20]"), 20, "hole before it" },
   { "{\"a\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
-    "\"b\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[0,16]}}", 16, "overlaps" },
+    "\"b\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[0,16]}}",
+    16, "overlaps" },
   { "{\"a\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
-    "\"b\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[20,36]}}", 36, "hole" },
+    "\"b\":{\"dtype\":\"I32\",\"shape\":[2,2],\"data_offsets\":[20,36]}}",
+    36, "hole" },
   { T ("[2,18446744073709551614]", "[0,16]"), 16, "overflows" },
   { T ("[4611686018427387904]", "[0,16]"), 16, "overflows" },
   { T ("[18446744073709551616]", "[0,16]"), 16, "beyond 64 bits" },
@@ -62,9 +64,11 @@ static const struct {
   { "{\"t\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2],\"x\":1}}", 2, "member other than" },
   { "{\"t\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, "twice" },
   { "{\"t\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"
-    "\"t\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, "twice" },
+    "\"t\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+    0, "twice" },
   { "{\"t\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"
-    "\"\\u0074\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, "twice" },
+    "\"\\u0074\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+    0, "twice" },
   { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "twice" },
   { "{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "twice" },
   { "{\"__metadata__\":{\"a\":1}}", 0, "strings only" },
@@ -87,7 +91,8 @@ test_bad_headers (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (bad_headers); i++) {
     g_test_message ("%s", bad_headers[i].header);
-    expect_error (fixture_safetensors (bad_headers[i].header, bad_headers[i].data_bytes), bad_headers[i].part);
+    expect_error (fixture_safetensors (bad_headers[i].header, bad_headers[i].data_bytes),
+                  bad_headers[i].part);
   }
 }
 
@@ -147,7 +152,9 @@ test_good (void)
                          "\"__metadata__\":{\"format\":\"pt\"},"
                          "\"s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},"
                          "\"z\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[16,18]},"
-                         "\"e\":{\"shape\":[0,7],\"data_offsets\":[4,4],\"dtype\":\"F64\"}}   ", 18), &error);
+                         "\"e\":{\"shape\":[0,7],\"data_offsets\":[4,4],\"dtype\":\"F64\"}}   ",
+                         18),
+    &error);
   g_assert_no_error (error);
   static const char *const order[] = { "s", "e", "b", "z" };
   g_assert_cmpuint (header->tensors->len, ==, 4);
@@ -188,13 +195,15 @@ test_names (void)
 {
   g_autoptr (GError) error = NULL;
   g_autofree char *longest = g_strnfill (65536, 'n');
-  const char *const names[] = { "", "../../etc/passwd", "a/b", "a\\u0000b", "a\\u0000c", "a", "\\ud83d\\ude00", longest };
+  const char *const names[] = { "",  "../../etc/passwd", "a/b",  "a\\u0000b", "a\\u0000c",
+                                "a", "\\ud83d\\ude00",   longest };
   g_autoptr (GString) text = g_string_new ("{");
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     g_string_append_printf (text, "%s\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%u,%u]}",
                             i > 0 ? "," : "", names[i], i, i + 1);
   g_string_append_c (text, '}');
-  g_autoptr (SafetensorsHeader) header = read_bytes (fixture_safetensors (text->str, G_N_ELEMENTS (names)), &error);
+  g_autoptr (SafetensorsHeader) header = read_bytes (fixture_safetensors (text->str, G_N_ELEMENTS (names)),
+                                                     &error);
   g_assert_no_error (error);
   g_assert_nonnull (safetensors_find (header, "", 0));
   g_assert_nonnull (safetensors_find (header, "a\0b", 3));
@@ -208,7 +217,8 @@ many_tensors (guint n)
 {
   GString *text = g_string_new ("{");
   for (guint i = 0; i < n; i++)
-    g_string_append_printf (text, "%s\"%u\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i > 0 ? "," : "", i);
+    g_string_append_printf (text, "%s\"%u\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                            i > 0 ? "," : "", i);
   g_string_append_c (text, '}');
   return g_string_free (text, FALSE);
 }

@@ -157,9 +157,9 @@ check_tensor_size (const SafetensorsHeader *self, SafetensorsTensor *tensor, gsi
   if (n_bits % 8 != 0)
     return fail_tensor (tensor, "its elements do not fill whole bytes", error);
   if (n_bits / 8 != tensor->end_bytes - tensor->begin_bytes) {
-    g_autofree char *what = g_strdup_printf (
-      "shape and dtype need %" G_GUINT64_FORMAT " bytes, data_offsets give %" G_GUINT64_FORMAT,
-      n_bits / 8, tensor->end_bytes - tensor->begin_bytes);
+    g_autofree char *what = g_strdup_printf ("shape and dtype need %" G_GUINT64_FORMAT
+                                             " bytes, data_offsets give %" G_GUINT64_FORMAT,
+                                             n_bits / 8, tensor->end_bytes - tensor->begin_bytes);
     return fail_tensor (tensor, what, error);
   }
   tensor->n_elements = n_elements;
@@ -171,8 +171,13 @@ enum { MEMBER_DTYPE = 1, MEMBER_SHAPE = 2, MEMBER_OFFSETS = 4, MEMBERS_ALL = 7 }
 static gboolean
 parse_member (SafetensorsHeader *self, JsonScan *scan, SafetensorsTensor *tensor, guint *seen, GError **error)
 {
-  static const struct { const char *name; guint bit; } members[] = {
-    { "dtype", MEMBER_DTYPE }, { "shape", MEMBER_SHAPE }, { "data_offsets", MEMBER_OFFSETS },
+  static const struct {
+    const char *name;
+    guint bit;
+  } members[] = {
+    { "dtype", MEMBER_DTYPE },
+    { "shape", MEMBER_SHAPE },
+    { "data_offsets", MEMBER_OFFSETS },
   };
   const char *key;
   gsize key_size;
@@ -222,7 +227,8 @@ parse_tensor (SafetensorsHeader *self, JsonScan *scan, const char *name, gsize n
 static int
 compare_metadata (gconstpointer a, gconstpointer b)
 {
-  return strcmp ((*(const SafetensorsMetadata *const *) a)->key, (*(const SafetensorsMetadata *const *) b)->key);
+  return strcmp ((*(const SafetensorsMetadata *const *) a)->key,
+                 (*(const SafetensorsMetadata *const *) b)->key);
 }
 
 static gboolean
@@ -307,8 +313,9 @@ check_coverage (SafetensorsHeader *self, GError **error)
   for (guint i = 0; i < self->tensors->len; i++) {
     const SafetensorsTensor *tensor = &g_array_index (self->tensors, SafetensorsTensor, i);
     if (tensor->begin_bytes != end)
-      return fail_tensor (tensor, tensor->begin_bytes > end ? "there is a hole before it"
-                                                            : "it overlaps another tensor", error);
+      return fail_tensor (
+        tensor, tensor->begin_bytes > end ? "there is a hole before it" : "it overlaps another tensor",
+        error);
     end = tensor->end_bytes;
   }
   self->data_bytes = end;
@@ -373,10 +380,12 @@ read_header_size (Ctx *ctx, Reader *reader, gsize *out_size, GError **error)
   memcpy (&header_bytes, head, sizeof header_bytes);
   header_bytes = GUINT64_FROM_LE (header_bytes);
   if (header_bytes > SAFETENSORS_MAX_HEADER_BYTES)
-    return format_fail (error, "header too large: it says %" G_GUINT64_FORMAT " bytes, at most %d are allowed",
+    return format_fail (error,
+                        "header too large: it says %" G_GUINT64_FORMAT " bytes, at most %d are allowed",
                         header_bytes, SAFETENSORS_MAX_HEADER_BYTES);
   if (header_bytes > reader->size_bytes - 8)
-    return format_fail (error, "truncated header: it says %" G_GUINT64_FORMAT
+    return format_fail (error,
+                        "truncated header: it says %" G_GUINT64_FORMAT
                         " bytes, the file has %" G_GUINT64_FORMAT " behind its length",
                         header_bytes, reader->size_bytes - 8);
   *out_size = (gsize) header_bytes;
@@ -390,11 +399,14 @@ check_file_size (const SafetensorsHeader *self, guint64 size_bytes, GError **err
   if (__builtin_add_overflow (self->header_bytes, self->data_bytes, &expected))
     return format_fail (error, "the size of all tensors overflows");
   if (size_bytes < expected)
-    return format_fail (error, "truncated: the header says %" G_GUINT64_FORMAT " bytes, the file has %"
-                        G_GUINT64_FORMAT, expected, size_bytes);
+    return format_fail (
+      error, "truncated: the header says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT,
+      expected, size_bytes);
   if (size_bytes > expected)
-    return format_fail (error, "%" G_GUINT64_FORMAT " surplus bytes behind the last tensor: the header says %"
-                        G_GUINT64_FORMAT ", the file has %" G_GUINT64_FORMAT,
+    return format_fail (error,
+                        "%" G_GUINT64_FORMAT
+                        " surplus bytes behind the last tensor: the header says %" G_GUINT64_FORMAT
+                        ", the file has %" G_GUINT64_FORMAT,
                         size_bytes - expected, expected, size_bytes);
   return TRUE;
 }

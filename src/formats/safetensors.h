@@ -10,13 +10,28 @@
 #define SAFETENSORS_MAX_TENSORS 1000000
 
 typedef enum {
-  SAFETENSORS_F4, SAFETENSORS_F6_E2M3, SAFETENSORS_F6_E3M2,
-  SAFETENSORS_BOOL, SAFETENSORS_U8, SAFETENSORS_I8,
-  SAFETENSORS_F8_E4M3, SAFETENSORS_F8_E5M2, SAFETENSORS_F8_E8M0,
-  SAFETENSORS_F8_E4M3FNUZ, SAFETENSORS_F8_E5M2FNUZ,
-  SAFETENSORS_I16, SAFETENSORS_U16, SAFETENSORS_F16, SAFETENSORS_BF16,
-  SAFETENSORS_I32, SAFETENSORS_U32, SAFETENSORS_F32,
-  SAFETENSORS_I64, SAFETENSORS_U64, SAFETENSORS_F64, SAFETENSORS_C64,
+  SAFETENSORS_F4,
+  SAFETENSORS_F6_E2M3,
+  SAFETENSORS_F6_E3M2,
+  SAFETENSORS_BOOL,
+  SAFETENSORS_U8,
+  SAFETENSORS_I8,
+  SAFETENSORS_F8_E4M3,
+  SAFETENSORS_F8_E5M2,
+  SAFETENSORS_F8_E8M0,
+  SAFETENSORS_F8_E4M3FNUZ,
+  SAFETENSORS_F8_E5M2FNUZ,
+  SAFETENSORS_I16,
+  SAFETENSORS_U16,
+  SAFETENSORS_F16,
+  SAFETENSORS_BF16,
+  SAFETENSORS_I32,
+  SAFETENSORS_U32,
+  SAFETENSORS_F32,
+  SAFETENSORS_I64,
+  SAFETENSORS_U64,
+  SAFETENSORS_F64,
+  SAFETENSORS_C64,
   SAFETENSORS_N_DTYPES,
 } SafetensorsDtype;
 
@@ -44,11 +59,11 @@ typedef struct {
 } SafetensorsMetadata;
 
 typedef struct {
-  guint64 header_bytes; /* where tensor data begins: 8 + N */
-  guint64 data_bytes;   /* tensors cover exactly this much */
-  GArray *tensors;      /* of SafetensorsTensor, ascending by offset, no hole, no overlap */
-  GPtrArray *by_name;   /* the same, as SafetensorsTensor *, ascending by name; nothing twice */
-  GArray *metadata;     /* of SafetensorsMetadata, in file order; often empty */
+  guint64 header_bytes;   /* where tensor data begins: 8 + N */
+  guint64 data_bytes;     /* tensors cover exactly this much */
+  GArray *tensors;        /* of SafetensorsTensor, ascending by offset, no hole, no overlap */
+  GPtrArray *by_name;     /* the same, as SafetensorsTensor *, ascending by name; nothing twice */
+  GArray *metadata;       /* of SafetensorsMetadata, in file order; often empty */
   gboolean leading_space; /* legal for the reference reader, but no writer does it */
   GStringChunk *strings;
   GArray *dims;
@@ -64,8 +79,7 @@ void safetensors_header_free (SafetensorsHeader *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (SafetensorsHeader, safetensors_header_free)
 
 /* NULL when there is none of that name. */
-const SafetensorsTensor *safetensors_find (const SafetensorsHeader *self, const char *name,
-                                           gsize name_size);
+const SafetensorsTensor *safetensors_find (const SafetensorsHeader *self, const char *name, gsize name_size);
 const char *safetensors_metadata (const SafetensorsHeader *self, const char *key);
 /* Orders names as `by_name` does, for merges with other sorted lists. */
 int safetensors_compare_names (const char *a, gsize a_size, const char *b, gsize b_size);

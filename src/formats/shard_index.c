@@ -39,9 +39,11 @@ static const char *
 keep_file (Parser *parser, const char *file, gsize size)
 {
   /* Neighbours mostly lie in the same file. */
-  const char *last = parser->raw->len > 0 ? g_array_index (parser->raw, RawEntry, parser->raw->len - 1).file : "";
-  return json_scan_is (file, size, last) ? last
-                                         : g_string_chunk_insert_len (parser->index->strings, file, (gssize) size);
+  const char *last = parser->raw->len > 0 ? g_array_index (parser->raw, RawEntry, parser->raw->len - 1).file
+                                          : "";
+  return json_scan_is (file, size, last)
+           ? last
+           : g_string_chunk_insert_len (parser->index->strings, file, (gssize) size);
 }
 
 static gboolean
@@ -281,29 +283,34 @@ fail_mismatch (const char *file, const char *tensor, gsize tensor_size, const ch
 {
   g_autofree char *valid = g_utf8_make_valid (tensor, (gssize) MIN (tensor_size, 200));
   g_autofree char *name = g_strescape (valid, NULL);
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s: tensor \"%s\" %s", file, name, what);
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s: tensor \"%s\" %s", file, name,
+                  what);
 }
 
 gboolean
-shard_index_check_header (const ShardIndex *self, const char *file, const SafetensorsHeader *header, GError **error)
+shard_index_check_header (const ShardIndex *self, const char *file, const SafetensorsHeader *header,
+                          GError **error)
 {
   int number = find_name (self->files, file);
   if (number < 0)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s is not named by the shard index", file);
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s is not named by the shard index",
+                    file);
   for (guint i = 0; i < header->by_name->len; i++) {
     const SafetensorsTensor *tensor = header->by_name->pdata[i];
     const ShardEntry *entry = find_entry (self, tensor);
     if (entry == NULL)
       return fail_mismatch (file, tensor->name, tensor->name_size, "is not in the shard index", error);
     if (entry->file != (guint) number)
-      return fail_mismatch (file, tensor->name, tensor->name_size, "belongs to another shard by the index", error);
+      return fail_mismatch (file, tensor->name, tensor->name_size, "belongs to another shard by the index",
+                            error);
   }
   if (header->by_name->len == self->n_entries[number])
     return TRUE;
   for (guint i = 0; i < self->entries->len; i++) {
     const ShardEntry *entry = &g_array_index (self->entries, ShardEntry, i);
     if (entry->file == (guint) number && safetensors_find (header, entry->tensor, entry->tensor_size) == NULL)
-      return fail_mismatch (file, entry->tensor, entry->tensor_size, "is in the index, but not in the file", error);
+      return fail_mismatch (file, entry->tensor, entry->tensor_size, "is in the index, but not in the file",
+                            error);
   }
   g_assert_not_reached (); /* names are unique on both sides */
 }

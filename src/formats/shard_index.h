@@ -16,9 +16,9 @@ typedef struct {
 } ShardEntry;
 
 typedef struct {
-  GPtrArray *files;       /* of const char *: paths relative to the index's folder, ascending */
-  GArray *entries;        /* of ShardEntry, ascending by tensor */
-  guint *n_entries;       /* of each file */
+  GPtrArray *files; /* of const char *: paths relative to the index's folder, ascending */
+  GArray *entries;  /* of ShardEntry, ascending by tensor */
+  guint *n_entries; /* of each file */
   gboolean has_total_size;
   guint64 total_size_bytes; /* often wrong in the wild: for a warning only */
   GStringChunk *strings;

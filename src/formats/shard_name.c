@@ -43,6 +43,6 @@ gboolean
 shard_name_same_set (const char *a, const char *b)
 {
   ShardName x, y;
-  return shard_name_parse (a, &x) && shard_name_parse (b, &y) && x.stem_size == y.stem_size && x.count == y.count
-         && memcmp (a, b, x.stem_size) == 0 && strcmp (x.rest, y.rest) == 0;
+  return shard_name_parse (a, &x) && shard_name_parse (b, &y) && x.stem_size == y.stem_size
+         && x.count == y.count && memcmp (a, b, x.stem_size) == 0 && strcmp (x.rest, y.rest) == 0;
 }

@@ -5,8 +5,8 @@
 #include <glib.h>
 
 typedef struct {
-  gsize stem_size;  /* of what stands before the number's separator */
-  guint no;         /* from 1 */
+  gsize stem_size; /* of what stands before the number's separator */
+  guint no;        /* from 1 */
   guint count;
   const char *rest; /* ".safetensors", ".fp16.safetensors", ".gguf": points into the name */
 } ShardName;

@@ -22,9 +22,16 @@ test_names (void)
     { "x-of-y-000001-of-000003.gguf", 6, 1, 3, ".gguf" },
   };
   static const char *const bad[] = {
-    "model.safetensors", "model-1-of-2.safetensors", "model-00003-of-00002.safetensors", "-00001-of-00002.x",
-    "model-00000-of-00002.safetensors", "model-00001-of-00002", "00001-of-00002.safetensors",
-    "model00001-of-00002.safetensors", "model-00001-of-0000002.safetensors", "dir-00001-of-00002.d/model.bin",
+    "model.safetensors",
+    "model-1-of-2.safetensors",
+    "model-00003-of-00002.safetensors",
+    "-00001-of-00002.x",
+    "model-00000-of-00002.safetensors",
+    "model-00001-of-00002",
+    "00001-of-00002.safetensors",
+    "model00001-of-00002.safetensors",
+    "model-00001-of-0000002.safetensors",
+    "dir-00001-of-00002.d/model.bin",
   };
   ShardName shard;
   for (guint i = 0; i < G_N_ELEMENTS (good); i++) {
@@ -77,7 +84,7 @@ test_bad_index (void)
   }
 }
 
-#define INDEX \
+#define INDEX                                                                             \
   "\xef\xbb\xbf{\"metadata\":{\"total_size\":%s},\"x\":[1,{\"y\":null}],\"weight_map\":{" \
   "\"b\":\"m-2.safetensors\",\"a\":\"m-1.safetensors\",\"c\":\"m-1.safetensors\"}}"
 
@@ -87,7 +94,9 @@ test_total_size (void)
   static const struct {
     const char *text;
     gboolean known;
-  } cases[] = { { "123", TRUE }, { "123.0", FALSE }, { "\"123\"", FALSE }, { "null", FALSE }, { "1e9", FALSE } };
+  } cases[] = {
+    { "123", TRUE }, { "123.0", FALSE }, { "\"123\"", FALSE }, { "null", FALSE }, { "1e9", FALSE }
+  };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
     g_autoptr (GError) error = NULL;
     g_autofree char *text = g_strdup_printf (INDEX, cases[i].text);
@@ -129,7 +138,9 @@ test_index_files (void)
   g_autoptr (ShardIndex) index = index_of (
     "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\",\"b\":\"model-00002-of-00002.safetensors\"}}");
   expect_files (index, "model-00001-of-00002.safetensors model-00002-of-00002.safetensors", NULL);
-  expect_files (index, "consolidated.safetensors model-00001-of-00002.safetensors model-00002-of-00002.safetensors", NULL);
+  expect_files (index,
+                "consolidated.safetensors model-00001-of-00002.safetensors model-00002-of-00002.safetensors",
+                NULL);
   expect_files (index, "model-00001-of-00002.safetensors", "ShardMissing");
   expect_files (index, "", "ShardMissing");
   expect_files (index, "model-00001-of-00003.safetensors model-00002-of-00003.safetensors", "StaleIndex");
@@ -141,8 +152,8 @@ header_of (const char *const *names, guint n)
   g_autoptr (GError) error = NULL;
   g_autoptr (GString) text = g_string_new ("{");
   for (guint i = 0; i < n; i++)
-    g_string_append_printf (text, "%s\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%u,%u]}", i > 0 ? "," : "",
-                            names[i], i, i + 1);
+    g_string_append_printf (text, "%s\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%u,%u]}",
+                            i > 0 ? "," : "", names[i], i, i + 1);
   g_string_append_c (text, '}');
   SafetensorsHeader *header = safetensors_parse (text->str, text->len, &error);
   g_assert_no_error (error);

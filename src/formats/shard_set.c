@@ -28,7 +28,8 @@ shard_set_check_names (const GPtrArray *paths, GError **error)
   g_autofree char *set = show_set (paths->pdata[0]);
   for (guint i = 0; i < paths->len; i++) {
     ShardName one;
-    gboolean same = shard_name_same_set (paths->pdata[0], paths->pdata[i]) && shard_name_parse (paths->pdata[i], &one);
+    gboolean same = shard_name_same_set (paths->pdata[0], paths->pdata[i])
+                    && shard_name_parse (paths->pdata[i], &one);
     g_assert (same);
     if (seen[one.no]++)
       return fail_mismatch (error, "%s: part %u is there twice", set, one.no);
@@ -40,8 +41,8 @@ shard_set_check_names (const GPtrArray *paths, GError **error)
       g_string_append_printf (missing, "%s%u", n_missing > 1 ? ", " : "", no);
   if (n_missing == 0)
     return TRUE;
-  return fail_missing (error, "%s: %u of %u parts are missing: %s%s", set, n_missing, shard.count, missing->str,
-                       n_missing > 5 ? ", ..." : "");
+  return fail_missing (error, "%s: %u of %u parts are missing: %s%s", set, n_missing, shard.count,
+                       missing->str, n_missing > 5 ? ", ..." : "");
 }
 
 typedef struct {
@@ -97,7 +98,8 @@ check_gguf_tensors (const ShardPart *parts, guint n_parts, guint64 n_promised, G
       g_array_append_val (tensors, named);
     }
   if (n_promised != 0 && n_promised != tensors->len)
-    return fail_mismatch (error, "%s: split.tensors.count is %" G_GUINT64_FORMAT ", the parts hold %u tensors",
+    return fail_mismatch (error,
+                          "%s: split.tensors.count is %" G_GUINT64_FORMAT ", the parts hold %u tensors",
                           parts[0].path, n_promised, tensors->len);
   return check_unique (tensors, parts, error);
 }
@@ -117,14 +119,16 @@ check_part (const ShardPart *part, guint n_parts, guint64 *n_promised, GError **
   if (split.count < 2)
     return TRUE;
   if (n_parts == 1)
-    return fail_missing (error, "%s: it is part %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                         " of a split model, and the others are missing", part->path, split.no + 1, split.count);
+    return fail_missing (error,
+                         "%s: it is part %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                         " of a split model, and the others are missing",
+                         part->path, split.no + 1, split.count);
   if (split.count != n_parts)
-    return fail_mismatch (error, "%s: split.count is %" G_GUINT64_FORMAT ", but there are %u parts", part->path,
-                          split.count, n_parts);
+    return fail_mismatch (error, "%s: split.count is %" G_GUINT64_FORMAT ", but there are %u parts",
+                          part->path, split.count, n_parts);
   if (!shard_name_parse (part->path, &shard) || shard.no != split.no + 1)
-    return fail_mismatch (error, "%s: split.no is %" G_GUINT64_FORMAT ", which its name contradicts", part->path,
-                          split.no);
+    return fail_mismatch (error, "%s: split.no is %" G_GUINT64_FORMAT ", which its name contradicts",
+                          part->path, split.no);
   if (split.no == 0 && gguf_string (part->gguf, "general.architecture") == NULL)
     return fail_mismatch (error, "%s: the first part of a split model lacks its metadata", part->path);
   *n_promised = MAX (*n_promised, split.n_tensors_in_all);

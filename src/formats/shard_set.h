@@ -7,7 +7,7 @@
 
 typedef struct {
   const char *path;
-  const GgufHeader *gguf;               /* one of the two */
+  const GgufHeader *gguf; /* one of the two */
   const SafetensorsHeader *safetensors;
 } ShardPart;
 

@@ -11,7 +11,10 @@ typedef struct {
   SniffKind kind;
 } Magic;
 
-#define MAGIC(offset, bytes, kind) { offset, bytes, sizeof bytes - 1, kind }
+#define MAGIC(offset, bytes, kind)        \
+  {                                       \
+    offset, bytes, sizeof bytes - 1, kind \
+  }
 
 static const Magic magics[] = {
   MAGIC (0, "GGUF", SNIFF_GGUF),
@@ -31,7 +34,10 @@ static const Magic magics[] = {
   MAGIC (0, "\x28\xb5\x2f\xfd", SNIFF_ZSTD),
   MAGIC (257, "ustar", SNIFF_TAR),
   MAGIC (0, "BZh", SNIFF_BZIP2),
-  MAGIC (0, "\xfd" "7zXZ", SNIFF_XZ),
+  MAGIC (0,
+         "\xfd"
+         "7zXZ",
+         SNIFF_XZ),
   MAGIC (0, "7z\xbc\xaf\x27\x1c", SNIFF_7Z),
   MAGIC (0, "Rar!\x1a\x07", SNIFF_RAR),
   MAGIC (0, "\x80\2", SNIFF_PICKLE), /* protocols 2 to 5 */
@@ -39,7 +45,10 @@ static const Magic magics[] = {
   MAGIC (0, "\x80\4", SNIFF_PICKLE),
   MAGIC (0, "\x80\5", SNIFF_PICKLE),
   MAGIC (0, "\x89HDF\r\n", SNIFF_HDF5),
-  MAGIC (0, "\x7f" "ELF", SNIFF_ELF),
+  MAGIC (0,
+         "\x7f"
+         "ELF",
+         SNIFF_ELF),
   MAGIC (0, "MZ", SNIFF_PE),
 };
 

@@ -19,7 +19,8 @@ assert_same (const TensorLayout *a, const TensorLayout *b)
   g_assert_cmpuint (a->header_bytes, ==, b->header_bytes);
   g_assert_cmpuint (a->spans->len, ==, b->spans->len);
   for (guint i = 0; i < a->spans->len; i++) {
-    const TensorSpan *x = &g_array_index (a->spans, TensorSpan, i), *y = &g_array_index (b->spans, TensorSpan, i);
+    const TensorSpan *x = &g_array_index (a->spans, TensorSpan, i),
+                     *y = &g_array_index (b->spans, TensorSpan, i);
     g_assert_true (x->offset_bytes == y->offset_bytes && x->size_bytes == y->size_bytes
                    && x->unit_bytes == y->unit_bytes);
   }
@@ -59,7 +60,8 @@ test_safetensors (void)
     "\"c\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[12,13]},"
     "\"d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[12,12]},"
     "\"e\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[13,14]},"
-    "\"f\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[14,18]}} ", 18);
+    "\"f\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[14,18]}} ",
+    18);
   static const guint8 units[] = { 8, 2, 0, 1, 4 };
   static const guint64 sizes[] = { 8, 4, 1, 1, 4 };
   g_autoptr (TensorLayout) layout = probe_all (bytes, TENSOR_LAYOUT_FOUND);
@@ -101,7 +103,8 @@ static void
 test_none (void)
 {
   static const char *const texts[] = {
-    "{\"error\":\"no\"} and more text", "PK\3\4 and so on and on",
+    "{\"error\":\"no\"} and more text",
+    "PK\3\4 and so on and on",
     "version https://git-lfs.github.com/spec/v1\n",
   };
   for (guint i = 0; i < G_N_ELEMENTS (texts); i++) {
@@ -110,7 +113,8 @@ test_none (void)
   }
   g_autoptr (GBytes) version = gguf_builder_finish (gguf_builder_new (4, 0, 0), 1, 0);
   g_assert_null (probe_all (version, TENSOR_LAYOUT_NONE));
-  g_autoptr (GBytes) hole = fixture_safetensors ("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2);
+  g_autoptr (GBytes) hole = fixture_safetensors (
+    "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2);
   g_assert_null (probe_all (hole, TENSOR_LAYOUT_NONE));
   g_autoptr (GBytes) tiny = fixture_text ("tiny");
   g_assert_null (probe_all (tiny, TENSOR_LAYOUT_NEED_MORE));
@@ -125,7 +129,8 @@ test_limit (void)
 {
   TensorLayout *layout = NULL;
   gsize needed, size;
-  g_autoptr (GBytes) bytes = fixture_safetensors ("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1);
+  g_autoptr (GBytes) bytes = fixture_safetensors (
+    "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1);
   const guint8 *data = g_bytes_get_data (bytes, &size);
   g_assert_cmpint (tensor_layout_probe (data, size, size - 1, &layout, &needed), ==, TENSOR_LAYOUT_FOUND);
   g_clear_pointer (&layout, tensor_layout_free);
@@ -171,8 +176,9 @@ test_fast (void)
   g_autoptr (GString) text = g_string_new ("{");
   guint n = 100000;
   for (guint i = 0; i < n; i++)
-    g_string_append_printf (text, "%s\"model.layers.%u.weight\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[%u,%u]}",
-                            i > 0 ? "," : "", i, 2 * i, 2 * i + 2);
+    g_string_append_printf (
+      text, "%s\"model.layers.%u.weight\":{\"dtype\":\"BF16\",\"shape\":[1],\"data_offsets\":[%u,%u]}",
+      i > 0 ? "," : "", i, 2 * i, 2 * i + 2);
   g_string_append_c (text, '}');
   g_autoptr (GBytes) bytes = fixture_safetensors (text->str, 0);
   gint64 start = g_get_monotonic_time ();

@@ -94,7 +94,8 @@ probe_safetensors (const guint8 *prefix, gsize size, gsize limit_bytes, TensorLa
     return TENSOR_LAYOUT_NONE;
   if (header_bytes > size - 8)
     return need ((gsize) header_bytes + 8, limit_bytes, out_needed_bytes);
-  g_autoptr (SafetensorsHeader) header = safetensors_parse ((const char *) prefix + 8, (gsize) header_bytes, NULL);
+  g_autoptr (SafetensorsHeader) header = safetensors_parse ((const char *) prefix + 8, (gsize) header_bytes,
+                                                            NULL);
   return header == NULL ? TENSOR_LAYOUT_NONE : found (layout_of_safetensors (header), out_layout);
 }
 
