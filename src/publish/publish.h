@@ -1,0 +1,42 @@
+/* From local files to an artifact in a repository: choose, check, move, describe. The manifest is written last,
+ * so nothing is visible before all of it is there. Used by `push`, `push --dry-run` and `inspect PATH`. */
+#pragma once
+
+#include "domain/model_profile.h"
+#include "formats/model_inspector.h"
+#include "oci/modelpack.h"
+#include "publish/source.h"
+#include "registry/repository.h"
+
+/* What is going to be published. Immutable once made. */
+typedef struct {
+  LocalSource *source;
+  FileSelection *selection;
+  ModelProfile *profile;
+  guint64 total_bytes; /* of the kept files */
+  guint n_files;
+} PublishPlan;
+
+/* Lists, selects and checks strictly every kept file before a weight byte moves. `wish` may be NULL. Errors:
+ * those of local_source_open, file_selection_new, file_selection_refine and the model inspector. */
+PublishPlan *publish_plan_new (Ctx *ctx, const char *path, const SelectionWish *wish, GError **error);
+void publish_plan_free (PublishPlan *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (PublishPlan, publish_plan_free)
+
+/* Called from several threads at once; each may be NULL. */
+typedef struct {
+  void (*file) (const char *path, gpointer data); /* moving it begins */
+  void (*file_done) (const char *path, gpointer data);
+  void (*bytes) (guint64 logical_bytes, guint64 moved_bytes, gpointer data);
+  gpointer data;
+} PublishEvents;
+
+typedef struct {
+  Digest digest; /* of the manifest */
+  guint64 logical_bytes, moved_bytes;
+} PublishResult;
+
+/* Blocks until the artifact is visible under `tag` (NULL: by digest only). Interrupted, it goes on in a later
+ * call where the repository allows. `events` may be NULL. */
+gboolean publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const char *tag,
+                      const PublishEvents *events, PublishResult *out_result, GError **error);
