@@ -1,0 +1,33 @@
+#include "main/applets.h"
+
+#include "registry/repository_local.h"
+#include "registry/repository_remote.h"
+#include "storage/object_store_fs.h"
+
+static LocalStore *
+open_store (const char *directory, gboolean create, GError **error)
+{
+  g_autoptr (LocalStore) store = g_new0 (LocalStore, 1);
+  store->objects = object_store_fs_new (directory, create, error);
+  if (store->objects == NULL)
+    return NULL;
+  store->blobs = blob_store_new (store->objects);
+  return g_steal_pointer (&store);
+}
+
+static Repository *
+open_remote (const RegistryAccess *access, const char *name, GError **error)
+{
+  RegistryConfig config = {
+    .host = access->host,
+    .plain_http = access->plain_http,
+    .ca_file = access->ca_file,
+    .insecure_skip_verify = access->insecure_skip_verify,
+    .username = access->username,
+    .password = access->password,
+    .resume_dir = access->resume_dir,
+  };
+  return repository_remote_new (&config, name, error);
+}
+
+const Places places = { open_store, repository_local_new, open_remote };
