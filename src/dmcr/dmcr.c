@@ -146,6 +146,7 @@ dmcr_start (Ctx *ctx, const DmcrConfig *config, BlobStore *blobs, GError **error
   self->held = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->ctx = ctx_ref (ctx);
   self->blobs = blobs;
+  self->accept_sparse = config->accept_sparse_manifests;
   self->received = metric_declare ("dmcr_received_bytes_total", METRIC_COUNTER,
                                    "Bytes of upload bodies, decoded blobs or chunk frames.", kinds);
   self->sent = metric_declare ("dmcr_sent_bytes_total", METRIC_COUNTER,

@@ -64,7 +64,8 @@ dmcr_put_manifest (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error
   g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
   ManifestPut put = { .bytes = http_request_body (req),
                       .media_type = http_request_header (req, "Content-Type"),
-                      .allow_sparse_index = TRUE };
+                      .allow_sparse_index = TRUE,
+                      .allow_missing_blobs = self->accept_sparse };
   ManifestPutResult result;
   Digest expected;
   char text[DIGEST_STRING_SIZE];

@@ -17,6 +17,7 @@ struct Dmcr {
   GMutex lock;
   GCond released;
   GHashTable *held;
+  gboolean accept_sparse;
   Metric *received, *sent;
 };
 

@@ -57,9 +57,8 @@ http_range_parse (const char *header, guint64 size_bytes, guint64 *out_first, gu
     return suffix_range (last, size_bytes, out_first, out_length);
   if (!has_last)
     last = G_MAXUINT64;
-  if (last < first)
-    return HTTP_RANGE_NONE;
-  if (first >= size_bytes)
+  /* RFC 9110 14.2: an invalid range should be refused, and registries' clients count on it. */
+  if (last < first || first >= size_bytes)
     return HTTP_RANGE_UNSATISFIABLE;
   *out_first = first;
   *out_length = MIN (last, size_bytes - 1) - first + 1;

@@ -93,7 +93,7 @@ check_refs (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPu
           && earlier->descriptor->size_bytes == ref->descriptor->size_bytes && !earlier->may_be_absent)
         continue;
       gboolean allow_absent
-        = ref->may_be_absent || (ref->role == MANIFEST_REF_CHILD && put->allow_sparse_index);
+    = ref->may_be_absent || put->allow_missing_blobs || (ref->role == MANIFEST_REF_CHILD && put->allow_sparse_index);
       if (!check_ref (ctx, blobs, repository, ref, allow_absent, error))
         return FALSE;
       g_hash_table_insert (seen, (gpointer) &ref->descriptor->digest, (gpointer) ref);

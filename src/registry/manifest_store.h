@@ -13,6 +13,7 @@ typedef struct {
   const Digest *expected;  /* the digest of the URL: must agree, and chooses the algorithm; NULL: SHA-256 */
   const char *const *tags; /* NULL-terminated; NULL: by digest only */
   gboolean allow_sparse_index; /* children of an index may be missing */
+  gboolean allow_missing_blobs; /* anything may: the operator asked for it */
 } ManifestPut;
 
 typedef struct {
