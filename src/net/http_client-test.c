@@ -46,7 +46,7 @@ start_script (Script *self, const char *const *answers)
 static const char *
 nth_request (Script *self, guint n)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_assert_cmpuint (n, <, self->requests->len);
   return g_ptr_array_index (self->requests, n);
 }
@@ -555,6 +555,26 @@ test_upload (void)
     }
 }
 
+/* A source that gives less than was declared. */
+static void
+test_short_upload (void)
+{
+  g_autoptr (Ctx) ctx = ctx_new ();
+  g_autoptr (HttpClient) client = new_client ();
+  guint n_failures = 0;
+  g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
+  g_autofree char *url = url_of (server, "/");
+  g_autoptr (GError) error = NULL;
+  g_auto (HttpReply) reply = { 0 };
+  Stream stream = { .size = 2999999 };
+  HttpCall call = {
+    .method = "PUT", .url = url, .upload = &rewindable, .upload_data = &stream, .upload_size = 3000000
+  };
+  g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+  g_assert_true (am_error_is (error, AM_ERROR_DATA_LOSS));
+  g_assert_cmpuint (raw_server_n_connections (server), ==, 1);
+}
+
 static void
 serve_stall (int fd, guint n, gpointer data)
 {
@@ -731,7 +751,7 @@ static gpointer
 use_shared_client (gpointer data)
 {
   Shared *self = data;
-  for (guint i = 0; i < 20; i++)
+  for (guint i = 0; i < 5; i++)
     {
       check_count (self->ctx, self->client, self->port, "POST", i * 1000);
       check_download (self->ctx, self->client, self->port);
@@ -777,6 +797,7 @@ main (int argc, char **argv)
   g_test_add_func ("/http-client/download", test_download);
   g_test_add_func ("/http-client/limits", test_limits);
   g_test_add_func ("/http-client/upload", test_upload);
+  g_test_add_func ("/http-client/short-upload", test_short_upload);
   g_test_add_func ("/http-client/early-error", test_early_error);
   g_test_add_func ("/http-client/stall", test_stall);
   g_test_add_func ("/http-client/cancellation", test_cancellation);

@@ -95,7 +95,7 @@ http_client_set_credentials (HttpClient *self, const char *origin_url, const cha
       am_log_warning (NULL, "credentials for something that is no URL are ignored", NULL);
       return;
     }
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   if (authorization == NULL)
     g_hash_table_remove (self->credentials, url.origin);
   else
@@ -105,7 +105,7 @@ http_client_set_credentials (HttpClient *self, const char *origin_url, const cha
 static char *
 find_credentials (HttpClient *self, const char *origin)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   return g_strdup (g_hash_table_lookup (self->credentials, origin));
 }
 
@@ -136,7 +136,7 @@ static void
 return_handle (HttpClient *self, HttpHandle *handle)
 {
   curl_easy_reset (handle->easy); /* forgets pointers into the call; keeps connections */
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_queue_push_head (&self->idle, handle);
   if (self->idle.length > MAX_IDLE_HANDLES)
     handle_free (g_queue_pop_tail (&self->idle));

@@ -27,7 +27,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (HttpClient, http_client_free)
  * `authorization` is the whole header value ("Basic ..." or "Bearer ..."); NULL removes it. */
 void http_client_set_credentials (HttpClient *self, const char *origin_url, const char *authorization);
 
-/* Upload body, pull style: fills up to `size`, returns the count, 0 at the end, -1 with an error.
+/* Upload body, pull style: fills up to `size`, returns the count, 0 at the end, -1 with an error. Never
+ * asked beyond a declared upload_size; an end before it is DATA_LOSS.
  * `rewind` starts it over for a retry; NULL means the call is not retried once bytes were taken. */
 typedef struct {
   gssize (*read) (Ctx *ctx, gpointer self, guint8 *buffer, gsize size, GError **error);

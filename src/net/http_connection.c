@@ -76,7 +76,7 @@ void
 http_connection_enter (HttpConnection *self, HttpConnectionState state)
 {
   guint64 acked;
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   enter_locked (self, state);
   if (state == HTTP_CONNECTION_IDLE)
     wire_counts (self->fd, &self->idle_received, &acked);
@@ -85,14 +85,14 @@ http_connection_enter (HttpConnection *self, HttpConnectionState state)
 void
 http_connection_work_begin (HttpConnection *self)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   self->work_since_us = g_get_monotonic_time ();
 }
 
 void
 http_connection_work_end (HttpConnection *self, gsize moved_bytes)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   self->work_us += g_get_monotonic_time () - self->work_since_us;
   self->work_since_us = 0;
   self->moved += moved_bytes;
@@ -101,8 +101,8 @@ http_connection_work_end (HttpConnection *self, gsize moved_bytes)
 void
 http_connection_set_ctx (HttpConnection *self, Ctx *ctx)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
-  g_autoptr (Ctx) old = self->ctx;
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  g_autoptr (Ctx) old G_GNUC_UNUSED = self->ctx;
   self->ctx = ctx != NULL ? ctx_ref (ctx) : NULL;
   if (self->cut && ctx != NULL)
     ctx_cancel (ctx);
@@ -120,14 +120,14 @@ cut_locked (HttpConnection *self)
 void
 http_connection_cut (HttpConnection *self)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   cut_locked (self);
 }
 
 gboolean
 http_connection_was_cut (HttpConnection *self)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   return self->cut;
 }
 
@@ -219,7 +219,7 @@ check_all_locked (HttpConnections *self)
   for (GList *each = self->list.head; each != NULL; each = each->next)
     {
       HttpConnection *connection = each->data;
-      g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&connection->lock);
+      g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&connection->lock);
       if (connection->cut || !is_overdue_locked (connection, now_us))
         continue;
       metric_add (self->timed_out, 1, state_names[connection->state], NULL);
@@ -239,7 +239,7 @@ watchdog_main (gpointer data)
 {
   HttpConnections *self = data;
   gint64 next_second_us = g_get_monotonic_time () + SECOND_US;
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   while (!self->stopping)
     {
       gint64 until_us = g_get_monotonic_time () + tick_us (&self->limits);
@@ -300,7 +300,7 @@ http_connections_free (HttpConnections *self)
 gboolean
 http_connections_admit (HttpConnections *self, const char *peer)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   const char *limit = NULL;
   if (self->list.length >= self->limits.max_connections)
     limit = "total";
@@ -332,7 +332,7 @@ http_connections_add (HttpConnections *self, int fd, const char *peer)
   g_mutex_init (&connection->lock);
   enter_locked (connection, HTTP_CONNECTION_HEAD);
   metric_add (self->open, 1, NULL);
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_queue_push_tail_link (&self->list, &connection->link);
   count_peer_locked (self, peer, 1);
   return connection;
@@ -356,12 +356,12 @@ http_connection_remove (HttpConnection *self)
 static void
 cut_where (HttpConnections *self, gboolean idle_only)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   for (GList *each = self->list.head; each != NULL; each = each->next)
     {
       HttpConnection *connection = each->data;
       guint64 received, acked;
-      g_autoptr (GMutexLocker) connection_locker = g_mutex_locker_new (&connection->lock);
+      g_autoptr (GMutexLocker) connection_locker G_GNUC_UNUSED = g_mutex_locker_new (&connection->lock);
       wire_counts (connection->fd, &received, &acked);
       gboolean idle = (connection->state == HTTP_CONNECTION_IDLE && received == connection->idle_received)
                       || (connection->state == HTTP_CONNECTION_HEAD && received == 0);

@@ -84,13 +84,23 @@ import_failed (GError **error, const char *file, int code)
   return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "cannot use %s: %s", file, gnutls_strerror (code));
 }
 
+static GBytes *
+read_pem (const char *file, GError **error)
+{
+  g_autoptr (GError) why = NULL;
+  GBytes *content = file_read (file, MAX_FILE_BYTES, &why);
+  if (content == NULL)
+    am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "cannot use %s: %s", file, why->message);
+  return content;
+}
+
 static Pair *
 pair_load (const char *certificate_file, const char *key_file, GError **error)
 {
-  g_autoptr (GBytes) certificate = file_read (certificate_file, MAX_FILE_BYTES, error);
+  g_autoptr (GBytes) certificate = read_pem (certificate_file, error);
   if (certificate == NULL)
     return NULL;
-  g_autoptr (GBytes) key = file_read (key_file, MAX_FILE_BYTES, error);
+  g_autoptr (GBytes) key = read_pem (key_file, error);
   if (key == NULL)
     return NULL;
   g_autoptr (Pair) pair = g_new0 (Pair, 1);
@@ -166,7 +176,7 @@ http_tls_free (HttpTls *self)
 static void
 replace_pair (HttpTls *self, Pair *fresh)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   self->current->retired_us = g_get_monotonic_time ();
   g_queue_push_tail (&self->retired, self->current);
   self->current = fresh;
@@ -175,7 +185,7 @@ replace_pair (HttpTls *self, Pair *fresh)
 static void
 free_retired (HttpTls *self)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   for (Pair *oldest = g_queue_peek_head (&self->retired);
        oldest != NULL && g_get_monotonic_time () - oldest->retired_us > RETIRED_US;
        oldest = g_queue_peek_head (&self->retired))
@@ -208,7 +218,7 @@ http_tls_poll (HttpTls *self)
 void
 http_tls_current (HttpTls *self, gnutls_pcert_st **out_chain, guint *out_length, gnutls_privkey_t *out_key)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   *out_chain = self->current->chain;
   *out_length = self->current->n_chain;
   *out_key = self->current->key;

@@ -140,24 +140,38 @@ on_write (char *data, size_t one, size_t size, void *user_data)
   return written ? size : CURL_WRITEFUNC_ERROR;
 }
 
+static gint64
+upload_size (const HttpTransfer *self)
+{
+  if (self->call->upload != NULL)
+    return self->call->upload_size;
+  return self->call->body != NULL ? (gint64) g_bytes_get_size (self->call->body) : 0;
+}
+
+/* The declared size is kept in both directions: a byte more would be read as a next request. */
 static size_t
 on_read (char *buffer, size_t one, size_t size, void *user_data)
 {
   HttpTransfer *self = user_data;
+  const HttpUpload *upload = self->call->upload;
+  gint64 total = upload_size (self);
   gssize n = 0;
-  if (self->call->upload != NULL)
-    n = self->call->upload->read (self->ctx, self->call->upload_data, (guint8 *) buffer, size, &self->abort);
-  else if (self->call->body != NULL)
+  if (total >= 0)
+    size = MIN (size, (guint64) total - self->upload_offset);
+  if (size > 0 && upload != NULL)
+    n = upload->read (self->ctx, self->call->upload_data, (guint8 *) buffer, size, &self->abort);
+  else if (size > 0)
     {
-      gsize total;
-      const char *data = g_bytes_get_data (self->call->body, &total);
-      n = (gssize) MIN (size, total - self->body_offset);
-      memcpy (buffer, data + self->body_offset, (gsize) n);
-      self->body_offset += (gsize) n;
+      n = (gssize) size;
+      memcpy (buffer, (const char *) g_bytes_get_data (self->call->body, NULL) + self->upload_offset, size);
     }
-  if (n < 0)
+  if (n == 0 && size > 0 && total >= 0)
+    am_fail (&self->abort, AM_ERROR_DATA_LOSS, NULL, "the upload ended at %" G_GUINT64_FORMAT " of %" G_GINT64_FORMAT,
+             self->upload_offset, total);
+  if (n < 0 || self->abort != NULL)
     return CURL_READFUNC_ABORT;
   self->upload_taken |= n > 0;
+  self->upload_offset += (guint64) n;
   self->moved += (guint64) n;
   return (size_t) n;
 }
@@ -170,20 +184,12 @@ on_seek (void *user_data, curl_off_t offset, int origin)
   const HttpUpload *upload = self->call->upload;
   if (offset != 0 || origin != SEEK_SET)
     return CURL_SEEKFUNC_CANTSEEK;
-  self->body_offset = 0;
+  self->upload_offset = 0;
   if (upload == NULL)
     return CURL_SEEKFUNC_OK;
   if (upload->rewind == NULL)
     return self->upload_taken ? CURL_SEEKFUNC_CANTSEEK : CURL_SEEKFUNC_OK;
   return upload->rewind (self->call->upload_data, &self->abort) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
-}
-
-static gint64
-upload_size (const HttpTransfer *self)
-{
-  if (self->call->upload != NULL)
-    return self->call->upload_size;
-  return self->call->body != NULL ? (gint64) g_bytes_get_size (self->call->body) : 0;
 }
 
 static void

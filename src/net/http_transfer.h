@@ -44,7 +44,7 @@ typedef struct {
   gboolean sink_started, sink_fed;
   GError *abort; /* why a callback ended the transfer */
 
-  gsize body_offset; /* of call->body */
+  guint64 upload_offset;
   guint n_header_lines;
   gsize header_bytes;
   guint64 moved; /* grows with each byte in either direction */

@@ -53,7 +53,7 @@ metric_new (const char *name, MetricType type, const char *help, const char *con
 Metric *
 metric_declare (const char *name, MetricType type, const char *help, const char *const *label_names)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&registry_lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&registry_lock);
   if (registry == NULL)
     registry = g_tree_new_full (compare_names, NULL, NULL, NULL);
   Metric *self = g_tree_lookup (registry, name);
@@ -208,7 +208,7 @@ append_family (gpointer key, gpointer value, gpointer data)
   static const char *const type_names[] = { "counter", "gauge", "histogram" };
   Metric *self = value;
   GString *out = data;
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_string_append_printf (out, "# HELP %s ", self->name);
   append_escaped (out, self->help, FALSE);
   g_string_append_printf (out, "\n# TYPE %s %s\n", self->name, type_names[self->type]);
@@ -228,7 +228,7 @@ char *
 metrics_render (void)
 {
   GString *out = g_string_sized_new (4096);
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&registry_lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&registry_lock);
   if (registry != NULL)
     g_tree_foreach (registry, append_family, out);
   return g_string_free (out, FALSE);
