@@ -1,5 +1,6 @@
 #include "base/digest.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -89,6 +90,12 @@ gboolean
 digest_equal (const Digest *a, const Digest *b)
 {
   return a->algorithm == b->algorithm && memcmp (a->bytes, b->bytes, algorithms[a->algorithm].size) == 0;
+}
+
+gboolean
+digest_equal_secret (const Digest *a, const Digest *b)
+{
+  return a->algorithm == b->algorithm && CRYPTO_memcmp (a->bytes, b->bytes, algorithms[a->algorithm].size) == 0;
 }
 
 guint

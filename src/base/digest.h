@@ -20,6 +20,8 @@ gboolean digest_parse (const char *text, Digest *out_digest, GError **error);
 const char *digest_format (const Digest *self, char buffer[DIGEST_STRING_SIZE]);
 char *digest_to_string (const Digest *self); /* caller frees */
 gboolean digest_equal (const Digest *a, const Digest *b);
+/* The same in a time that tells nothing about where they differ: for digests of secrets. */
+gboolean digest_equal_secret (const Digest *a, const Digest *b);
 guint digest_hash (gconstpointer digest); /* for GHashTable, with digest_equal_func */
 gboolean digest_equal_func (gconstpointer a, gconstpointer b);
 const char *digest_algorithm_name (DigestAlgorithm algorithm);

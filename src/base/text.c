@@ -1,7 +1,6 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -79,9 +78,16 @@ text_uuid (char buffer[37])
     g_error ("the kernel gives no random bytes");
   bytes[6] = (bytes[6] & 0x0f) | 0x40;
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
-  char *out = buffer;
+  static const char digits[] = "0123456789abcdef";
+  gsize n = 0;
   for (guint i = 0; i < 16; i++)
-    out += sprintf (out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+    {
+      if (i == 4 || i == 6 || i == 8 || i == 10)
+        buffer[n++] = '-';
+      buffer[n++] = digits[bytes[i] >> 4];
+      buffer[n++] = digits[bytes[i] & 15];
+    }
+  buffer[n] = '\0';
 }
 
 gboolean

@@ -1,7 +1,6 @@
 #include "dmcr/auth.h"
 
 #include <crypt.h>
-#include <openssl/crypto.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -125,7 +124,7 @@ equal_in_constant_time (const char *a, const char *b)
   Digest da, db; /* equal lengths whatever the strings */
   digest_of (DIGEST_SHA256, a, strlen (a), &da);
   digest_of (DIGEST_SHA256, b, strlen (b), &db);
-  return CRYPTO_memcmp (da.bytes, db.bytes, 32) == 0;
+  return digest_equal_secret (&da, &db);
 }
 
 static gboolean

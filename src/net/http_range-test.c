@@ -27,7 +27,7 @@ test_range (void)
     { "items=0-1", 10, HTTP_RANGE_NONE },
     { "bytes=0-1,3-4", 10, HTTP_RANGE_NONE },
     { "bytes=0-1,", 10, HTTP_RANGE_NONE },
-    { "bytes=5-4", 10, HTTP_RANGE_NONE },
+    { "bytes=5-4", 10, HTTP_RANGE_UNSATISFIABLE },
     { "bytes=500-0", 10, HTTP_RANGE_UNSATISFIABLE },
     { "bytes=0-0", 10, HTTP_RANGE_PART, 0, 1 },
     { "bytes=0-9", 10, HTTP_RANGE_PART, 0, 10 },
