@@ -498,7 +498,11 @@ refine_pipeline (FileSelection *self, FileLoad load, gpointer data, GError **err
     return FALSE;
   const char *text = g_bytes_get_data (bytes, &size);
   g_autoptr (DiffusersIndex) index = diffusers_index_parse (text != NULL ? text : "", size, error);
-  return index != NULL && pipeline_refine (self, index, error);
+  if (index == NULL) {
+    g_prefix_error (error, "%s: ", file->path);
+    return FALSE;
+  }
+  return pipeline_refine (self, index, error);
 }
 
 gboolean

@@ -249,6 +249,7 @@ test_limits (void)
   g_autoptr (GBytes) small = maker_finish (maker);
   g_autofree char *fits = unpack (small, 10, NULL, &error);
   g_assert_no_error (error);
+  g_assert_cmpstr (fits, ==, "a=12345;b=67890;");
   g_assert_null (unpack (small, 9, NULL, &error));
   g_assert_true (am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED));
   fixture_assert_error (&error, "more than 9 bytes");

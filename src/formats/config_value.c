@@ -5,8 +5,23 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "formats/format_error.h"
 
 #define MAX_EXACT_DOUBLE 9007199254740992.0 /* 2^53 */
+
+yyjson_doc *
+config_parse (const char *text, gsize size, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  g_autoptr (yyjson_doc) doc = json_parse (text, size, CONFIG_MAX_BYTES, JSON_WILD, &problem);
+  if (doc == NULL)
+    format_fail (error, "%s", problem->message);
+  else if (!yyjson_is_obj (yyjson_doc_get_root (doc)))
+    format_fail (error, "a JSON object is expected");
+  else
+    return g_steal_pointer (&doc);
+  return NULL;
+}
 
 yyjson_val *
 config_get (yyjson_val *object, const char *key)

@@ -7,6 +7,8 @@
 
 #define CONFIG_MAX_BYTES (16 * 1024 * 1024)
 
+/* A JSON object of at most CONFIG_MAX_BYTES. INVALID_ARGUMENT, reason FormatInvalid, on anything else. */
+yyjson_doc *config_parse (const char *text, gsize size, GError **error);
 /* NULL when absent or null. `object` may be NULL or of any type. */
 yyjson_val *config_get (yyjson_val *object, const char *key);
 yyjson_val *config_object (yyjson_val *object, const char *key);

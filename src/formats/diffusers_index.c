@@ -64,12 +64,11 @@ add_component (DiffusersIndex *self, const char *name, gsize name_size, yyjson_v
   if (!yyjson_is_arr (value) || yyjson_arr_size (value) != 2 || !yyjson_is_str (class_name))
     return TRUE;
   if (!is_plain_name (name, name_size))
-    return format_fail (error,
-                        "model_index.json: a part's name may have letters, digits and underscores only");
+    return format_fail (error, "a part's name may have letters, digits and underscores only");
   if (diffusers_index_find (self, name) != NULL)
-    return format_fail (error, "model_index.json: \"%s\" is there twice", name);
+    return format_fail (error, "\"%s\" is there twice", name);
   if (self->components->len == MAX_COMPONENTS)
-    return format_fail_limit (error, "model_index.json: more than %d parts", MAX_COMPONENTS);
+    return format_fail_limit (error, "more than %d parts", MAX_COMPONENTS);
   DiffusersComponent component = {
     .name = g_strdup (name),
     .library = g_strdup (yyjson_get_str (yyjson_arr_get (value, 0))),
@@ -87,7 +86,7 @@ read_class_name (DiffusersIndex *self, yyjson_val *root, GError **error)
   if (yyjson_is_arr (value)) /* [module, class]: code of the repository's own */
     value = yyjson_arr_get (value, 1);
   self->class_name = model_facts_text (yyjson_get_str (value));
-  return self->class_name != NULL || format_fail (error, "model_index.json: _class_name is missing");
+  return self->class_name != NULL || format_fail (error, "_class_name is missing");
 }
 
 static gboolean
@@ -111,16 +110,10 @@ diffusers_index_parse (const char *text, gsize size, GError **error)
   g_autoptr (DiffusersIndex) self = g_new0 (DiffusersIndex, 1);
   self->components = g_array_new (FALSE, FALSE, sizeof (DiffusersComponent));
   g_array_set_clear_func (self->components, component_clear);
-  g_autoptr (yyjson_doc) doc = json_parse (text, size, CONFIG_MAX_BYTES, JSON_WILD, error);
-  if (doc == NULL) {
-    g_prefix_error (error, "model_index.json: ");
+  g_autoptr (yyjson_doc) doc = config_parse (text, size, error);
+  if (doc == NULL)
     return NULL;
-  }
   yyjson_val *root = yyjson_doc_get_root (doc);
-  if (!yyjson_is_obj (root)) {
-    format_fail (error, "model_index.json: an object is expected");
-    return NULL;
-  }
   if (!read_class_name (self, root, error) || !read_components (self, root, error))
     return NULL;
   return g_steal_pointer (&self);

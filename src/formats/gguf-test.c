@@ -93,6 +93,7 @@ test_file_size (void)
   expect_error (gguf_builder_finish (small_model (), 32, 49), "truncated: the GGUF header says");
   g_autoptr (GgufHeader) padded = expect_good (gguf_builder_finish (small_model (), 32, 64));
   g_autoptr (GgufHeader) odd = expect_good (gguf_builder_finish (small_model (), 32, 50 + 31));
+  g_assert_cmpuint (padded->end_bytes, ==, odd->end_bytes);
   expect_error (gguf_builder_finish (small_model (), 32, 50 + 32), "32 surplus bytes");
   /* A whole model behind a model. */
   expect_error (fixture_grow (gguf_builder_finish (small_model (), 32, 64), 4096), "surplus");
@@ -136,6 +137,7 @@ test_tensors (void)
     expect_error (one_tensor (bad[i].tensor, 32), bad[i].part);
   /* llama.cpp#25596: no division by a dimension of zero. */
   g_autoptr (GgufHeader) zero = expect_good (one_tensor ((TensorCase){ 1, 0, F32, 0 }, 0));
+  g_assert_cmpuint (g_array_index (zero->tensors, GgufTensor, 0).n_elements, ==, 0);
   g_autoptr (GgufHeader) zeros = expect_good (one_tensor ((TensorCase){ 0, 0, F32, 0 }, 0));
   g_assert_cmpuint (g_array_index (zeros->tensors, GgufTensor, 0).n_elements, ==, 0);
   static const guint32 unknown[] = { 4, 31, 36, 43, 99, G_MAXUINT32 };

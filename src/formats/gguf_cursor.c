@@ -11,7 +11,7 @@ void
 gguf_cursor_init_reader (GgufCursor *self, Ctx *ctx, Reader *reader)
 {
   *self = (GgufCursor){ .ctx = ctx, .reader = reader, .file_bytes = reader->size_bytes };
-  self->owned = g_malloc (WINDOW_BYTES);
+  self->owned = g_malloc ((gsize) MIN (WINDOW_BYTES, reader->size_bytes) + 1);
   self->window = self->owned;
 }
 

@@ -96,15 +96,7 @@ read_document (const Incoming *file, GError **error)
   g_autofree char *text = read_text (file, CONFIG_MAX_BYTES, &size, error);
   if (text == NULL)
     return NULL;
-  g_autoptr (GError) problem = NULL;
-  g_autoptr (yyjson_doc) doc = json_parse (text, size, CONFIG_MAX_BYTES, JSON_WILD, &problem);
-  if (doc == NULL)
-    format_fail (error, "%s", problem->message);
-  else if (!yyjson_is_obj (yyjson_doc_get_root (doc)))
-    format_fail (error, "a JSON object is expected");
-  else
-    return g_steal_pointer (&doc);
-  return NULL;
+  return config_parse (text, size, error);
 }
 
 static gboolean

@@ -187,6 +187,7 @@ test_odd_but_good (void)
   g_assert_true (spaced->leading_space);
   g_autoptr (SafetensorsHeader) zero = read_bytes (fixture_safetensors (T ("[0]", "[0,0]"), 0), &error);
   g_assert_no_error (error);
+  g_assert_cmpuint (zero->data_bytes, ==, 0);
 }
 
 /* Names are opaque. */
