@@ -18,7 +18,16 @@ typedef struct {
   guint n_answers;
   GMutex lock;
   GPtrArray *requests; /* heads */
+  RawServer *server;
 } Script;
+
+static void
+script_clear (Script *self)
+{
+  raw_server_free (self->server); /* joins the thread that writes the requests */
+  g_clear_pointer (&self->requests, g_ptr_array_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Script, script_clear)
 
 static void
 serve_script (int fd, guint n, gpointer data)
@@ -40,7 +49,8 @@ start_script (Script *self, const char *const *answers)
   self->answers = answers;
   self->n_answers = g_strv_length ((char **) answers);
   self->requests = g_ptr_array_new_with_free_func (g_free);
-  return raw_server_start (serve_script, self);
+  self->server = raw_server_start (serve_script, self);
+  return self->server;
 }
 
 static const char *
@@ -102,8 +112,8 @@ test_retries (void)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_autoptr (HttpClient) client = new_client ();
-      Script script = { 0 };
-      g_autoptr (RawServer) server = start_script (&script, rows[i].answers);
+      g_auto (Script) script = { 0 };
+      RawServer *server = start_script (&script, rows[i].answers);
       g_autofree char *url = url_of (server, "/a?secret=1");
       g_auto (HttpReply) reply = { 0 };
       g_autoptr (GError) error = NULL;
@@ -120,7 +130,6 @@ test_retries (void)
           g_assert_null (strstr (error->message, "secret"));
           g_assert_nonnull (strstr (error->message, "/a"));
         }
-      g_ptr_array_unref (script.requests);
     }
 }
 
@@ -136,8 +145,8 @@ test_error_body (void)
   g_autoptr (HttpClient) client = new_client ();
   g_autoptr (GError) error = NULL;
   g_auto (HttpReply) reply = { 0 };
-  Script script = { 0 };
-  g_autoptr (RawServer) server = start_script (&script, answers);
+  g_auto (Script) script = { 0 };
+  RawServer *server = start_script (&script, answers);
   g_autofree char *url = g_strdup_printf ("http://user:pass@127.0.0.1:%u/x?q=1#f", raw_server_port (server));
   HttpCall call = { .method = "GET", .url = url };
   g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
@@ -151,7 +160,6 @@ test_error_body (void)
   g_assert_nonnull (strstr (nth_request (&script, 0), "Authorization: Basic dXNlcjpwYXNz"));
   g_assert_nonnull (strstr (nth_request (&script, 0), "Accept-Encoding: identity"));
   g_assert_nonnull (strstr (nth_request (&script, 0), "User-Agent: ai-models/"));
-  g_ptr_array_unref (script.requests);
 }
 
 static void
@@ -177,15 +185,15 @@ test_retry_after (void)
   g_autoptr (HttpClient) client = new_client ();
   g_autoptr (GError) error = NULL;
   g_auto (HttpReply) reply = { 0 }, refused = { 0 };
-  Script script = { 0 }, again = { 0 };
-  g_autoptr (RawServer) server = start_script (&script, answers);
+  g_auto (Script) script = { 0 }, again = { 0 };
+  RawServer *server = start_script (&script, answers);
   g_autofree char *url = url_of (server, "/");
   HttpCall call = { .method = "GET", .url = url };
   gint64 start_us = g_get_monotonic_time ();
   g_assert_true (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_cmpint (g_get_monotonic_time () - start_us, >=, 1000 * 1000);
   /* No time left for that wait: the reason is reported at once. */
-  g_autoptr (RawServer) busy = start_script (&again, answers);
+  RawServer *busy = start_script (&again, answers);
   g_autofree char *busy_url = url_of (busy, "/");
   g_autoptr (Ctx) hurried = ctx_new_child (ctx, 500);
   call.url = busy_url;
@@ -194,8 +202,6 @@ test_retry_after (void)
   g_assert_true (am_error_is (error, AM_ERROR_UNAVAILABLE));
   g_assert_cmpint (am_error_retry_after_ms (error), ==, 1000);
   g_assert_cmpint (g_get_monotonic_time () - start_us, <, 400 * 1000);
-  g_ptr_array_unref (script.requests);
-  g_ptr_array_unref (again.requests);
 }
 
 /* Credentials go to their origin only; a redirect to another port is another origin. */
@@ -205,12 +211,13 @@ test_redirects (void)
   g_autoptr (Ctx) ctx = ctx_new ();
   g_autoptr (HttpClient) client = new_client ();
   static const char *const ok[] = { OK, NULL };
-  Script there = { 0 }, here = { 0 };
-  g_autoptr (RawServer) other = start_script (&there, ok);
+  g_auto (Script) there = { 0 };
+  RawServer *other = start_script (&there, ok);
   g_autofree char *cross = g_strdup_printf (
     "HTTP/1.1 307 x\r\nLocation: http://127.0.0.1:%u/b?sig=x\r\nContent-Length: 4\r\n\r\nbody", raw_server_port (other));
+  g_auto (Script) here = { 0 };
   const char *answers[] = { "HTTP/1.1 302 x\r\nLocation: /next?a=b\r\nContent-Length: 0\r\n\r\n", cross, NULL };
-  g_autoptr (RawServer) server = start_script (&here, answers);
+  RawServer *server = start_script (&here, answers);
   g_autofree char *url = url_of (server, "/a/b");
   g_autofree char *other_url = url_of (other, "/b?sig=x");
   http_client_set_credentials (client, url, "Bearer token-here");
@@ -228,8 +235,6 @@ test_redirects (void)
   g_assert_null (strstr (nth_request (&there, 0), "Authorization"));
   g_assert_null (strstr (nth_request (&there, 0), "Cookie"));
   g_assert_nonnull (strstr (nth_request (&there, 0), "X-Plain: yes"));
-  g_ptr_array_unref (here.requests);
-  g_ptr_array_unref (there.requests);
 }
 
 static void
@@ -252,8 +257,8 @@ test_redirect_limits (void)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_autoptr (HttpClient) client = new_client ();
-      Script script = { 0 };
-      g_autoptr (RawServer) server = start_script (&script, rows[i].answers);
+      g_auto (Script) script = { 0 };
+      RawServer *server = start_script (&script, rows[i].answers);
       g_autofree char *url = url_of (server, "/");
       g_autoptr (GError) error = NULL;
       g_auto (HttpReply) reply = { 0 };
@@ -264,7 +269,6 @@ test_redirect_limits (void)
       g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
       if (!done)
         g_assert_cmpint (error->code, ==, rows[i].error);
-      g_ptr_array_unref (script.requests);
     }
 }
 
@@ -396,8 +400,8 @@ test_download (void)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_autoptr (HttpClient) client = new_client ();
-      Script script = { 0 };
-      g_autoptr (RawServer) server = start_script (&script, rows[i].answers);
+      g_auto (Script) script = { 0 };
+      RawServer *server = start_script (&script, rows[i].answers);
       g_autofree char *url = url_of (server, "/");
       g_autoptr (GError) error = NULL;
       g_auto (HttpReply) reply = { 0 };
@@ -410,7 +414,6 @@ test_download (void)
       g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
       if (!done)
         g_assert_cmpint (error->code, ==, rows[i].error);
-      g_ptr_array_unref (script.requests);
     }
 }
 
@@ -440,9 +443,9 @@ test_limits (void)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_autoptr (HttpClient) client = new_client ();
-      Script script = { 0 };
+      g_auto (Script) script = { 0 };
       const char *answers[] = { rows[i].answer, NULL };
-      g_autoptr (RawServer) server = start_script (&script, answers);
+      RawServer *server = start_script (&script, answers);
       g_autofree char *url = url_of (server, "/");
       g_autoptr (GError) error = NULL;
       g_auto (HttpReply) reply = { 0 };
@@ -451,7 +454,6 @@ test_limits (void)
       g_assert_cmpint (error->code, ==, rows[i].error);
       g_assert_cmpuint (reply.body != NULL ? g_bytes_get_size (reply.body) : 0, ==, rows[i].body);
       g_assert_cmpuint (raw_server_n_connections (server), ==, 1);
-      g_ptr_array_unref (script.requests);
     }
 }
 
@@ -621,9 +623,9 @@ test_cancellation (void)
     {
       g_autoptr (Ctx) ctx = ctx_new ();
       g_autoptr (HttpClient) client = new_client ();
-      Script script = { 0 };
-      g_autoptr (RawServer) server = in_backoff ? start_script (&script, answers) : raw_server_start (serve_stall, NULL);
-      g_autofree char *url = url_of (server, "/");
+      g_auto (Script) script = { 0 };
+      g_autoptr (RawServer) stalling = in_backoff ? NULL : raw_server_start (serve_stall, NULL);
+      g_autofree char *url = url_of (in_backoff ? start_script (&script, answers) : stalling, "/");
       g_autoptr (GError) error = NULL;
       g_auto (HttpReply) reply = { 0 };
       HttpCall call = { .method = "GET", .url = url };
@@ -633,7 +635,6 @@ test_cancellation (void)
       g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
       g_assert_cmpint (g_get_monotonic_time () - start_us, <, 500 * 1000);
       g_thread_join (thread);
-      g_clear_pointer (&script.requests, g_ptr_array_unref);
     }
   g_autoptr (Ctx) root = ctx_new ();
   g_autoptr (Ctx) ctx = ctx_new_child (root, 150);
