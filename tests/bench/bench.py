@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Measures ai-models against its peers on the same bytes, in the same script, and prints ratios: `make bench`.
+
+Runs are interleaved, ours then the peer's; the medians are compared. Results go to OUT/results.json: measures that were
+not run this time keep their last result there. Measures over a 1 Gbit/s link make two network namespaces and need root.
+
+Run it on a quiet machine. Needs about 25 GiB of free disk for the full sizes.
+"""
+
+import argparse
+import fnmatch
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import data  # noqa: E402
+import measures  # noqa: E402
+from harness import tools  # noqa: E402
+from measures import MEASURES, OURS, PEER  # noqa: E402
+
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+
+
+def result_of(measure, values, quick, extras):
+    ours, peer = values[OURS], values[PEER]
+    ratio = statistics.median(ours) / statistics.median(peer)
+    return {
+        "measure": measure.name, "unit": measure.unit, "peer_is": measure.peer,
+        "ours": statistics.median(ours), "peer": statistics.median(peer), "ratio": ratio, "bar": measure.bar,
+        "holds": ratio <= measure.bar, "runs": len(ours), "quick": quick,
+        "ours_spread": [min(ours), max(ours)], "peer_spread": [min(peer), max(peer)], "extras": extras,
+    }
+
+
+def run_scenario(bench, scenario, wanted, runs, quick):
+    """Runs a scenario as often as asked, interleaved; returns the results of the measures it gives."""
+    values = {measure.name: {OURS: [], PEER: []} for measure in wanted}
+    bench.extras = {}
+    for run in range(runs):
+        for side in (OURS, PEER):
+            begin = time.monotonic()
+            if side == PEER and wanted[0].fixed_peer is not None:
+                got = {measure.name: measure.fixed_peer for measure in wanted}
+            else:
+                got = scenario(bench, side)
+            for measure in wanted:
+                values[measure.name][side].append(got[measure.name])
+            shown = ", ".join(f"{measure.name} {got[measure.name]:.4g} {measure.unit}" for measure in wanted)
+            print(f"  {run + 1}/{runs} {side:5} {shown}  [{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
+    return [result_of(measure, values[measure.name], quick, bench.extras) for measure in wanted]
+
+
+def chosen(patterns):
+    picked = [measure for measure in MEASURES if not patterns or any(fnmatch.fnmatch(measure.name, p) for p in patterns)]
+    if not picked:
+        sys.exit(f"no such measure; there are: {', '.join(measure.name for measure in MEASURES)}")
+    return picked
+
+
+def merge(path, results):
+    """The file's results with these put in, in the order of the measures."""
+    found = {result["measure"]: result for result in json.loads(path.read_text())} if path.exists() else {}
+    found |= {result["measure"]: result for result in results}
+    return [found[measure.name] for measure in MEASURES if measure.name in found]
+
+
+def number(value):
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def print_table(results):
+    print(f"{'measure':20} {'ours':>8} {'peer':>8} {'unit':10} {'ratio':>7} {'bar':>6}  holds  runs  spread ours | peer")
+    for result in results:
+        spreads = " | ".join("–".join(map(number, result[f"{side}_spread"])) for side in (OURS, PEER))
+        print(f"{result['measure']:20} {number(result['ours']):>8} {number(result['peer']):>8} {result['unit']:10} "
+              f"{result['ratio']:7.3f} {result['bar']:6.2f}  {'yes' if result['holds'] else 'NO':5}  {result['runs']:4}  {spreads}"
+              f"{'  (quick)' if result['quick'] else ''}")
+
+
+HEADINGS = {
+    "en": ("Measure", "Peer", "Ours", "Peer's", "Unit", "Ratio", "Bar", "Holds", "yes", "no"),
+    "ru": ("Мера", "С чем сравнено", "У нас", "У них", "Единица", "Отношение", "Порог", "Выполнено", "да", "нет"),
+}
+UNITS_RU = {"CPU-s/GiB": "с процессора/ГиБ", "s": "с", "ms": "мс", "MiB": "МиБ", "of logical": "от логического"}
+
+
+def markdown(results, language):
+    *headings, yes, no = HEADINGS[language]
+    lines = [f"| {' | '.join(headings)} |", "|---|---|--:|--:|---|--:|--:|---|"]
+    by_name = {measure.name: measure for measure in MEASURES}
+    for result in results:
+        measure = by_name[result["measure"]]
+        text, unit, peer = measure.english, measure.unit, measure.peer
+        if language == "ru":
+            text, unit = measure.russian, UNITS_RU[unit]
+            peer = peer.replace("ours, 16 of 256 MiB", "мы сами, 16 по 256 МиБ")
+        lines.append(f"| {text} | {peer} | {number(result['ours'])} | {number(result['peer'])} | {unit} | "
+                     f"{result['ratio']:.2f} | ≤ {result['bar']:.2f} | {yes if result['holds'] else no} |")
+    return "\n".join(lines)
+
+
+def write_docs(results):
+    if any(result["quick"] for result in results):
+        sys.exit("quick results are not for the documents")
+    for language in HEADINGS:
+        page = tools.ROOT / "docs" / language / "performance.md"
+        head, rest = page.read_text().split(BEGIN)
+        page.write_text(f"{head}{BEGIN}\n{markdown(results, language)}\n{END}{rest.split(END)[1]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, help="the built ai-models (default: build/src/main/ai-models)")
+    parser.add_argument("--out", type=pathlib.Path, default=tools.ROOT / "build" / "bench",
+                        help="folder for data, stores and results (default: build/bench)")
+    parser.add_argument("--only", nargs="+", metavar="MEASURE", help="these measures; * stands for anything")
+    parser.add_argument("--runs", type=int, help="runs a side (default: 5, for a start 21)")
+    parser.add_argument("--quick", action="store_true", help="one run of small sizes, to see that it works")
+    parser.add_argument("--list", action="store_true", help="the measures")
+    parser.add_argument("--print", action="store_true", help="print the last results, run nothing")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/*/performance.md")
+    args = parser.parse_args()
+    if args.list:
+        for measure in MEASURES:
+            print(f"{measure.name:20} ≤ {measure.bar:.2f}  {measure.english}; peer: {measure.peer}")
+        return
+    picked = [] if args.print else chosen(args.only)
+    out = args.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / ("results-quick.json" if args.quick else "results.json")
+    bench = measures.Bench((args.program or tools.program()).resolve(), out / "work", data.Data(out / "data", args.quick))
+    try:
+        for scenario in dict.fromkeys(measure.scenario for measure in picked):
+            wanted = [measure for measure in picked if measure.scenario is scenario]
+            print(", ".join(measure.name for measure in wanted), file=sys.stderr, flush=True)
+            runs = 1 if args.quick or wanted[0].runs == 1 else args.runs or wanted[0].runs
+            results = run_scenario(bench, scenario, wanted, runs, args.quick)
+            path.write_text(json.dumps(merge(path, results), indent=1) + "\n")
+    finally:
+        bench.close()
+    results = json.loads(path.read_text()) if path.exists() else []
+    print_table(results)
+    if args.write_docs:
+        write_docs(results)
+    names = {measure.name for measure in picked}
+    sys.exit(any(not result["holds"] for result in results if result["measure"] in names))
+
+
+if __name__ == "__main__":
+    main()
