@@ -65,7 +65,9 @@ static HttpClient *
 new_client (void)
 {
   g_autoptr (GError) error = NULL;
-  HttpClientConfig config = { .retry_base_ms = 1, .no_progress_timeout_ms = 400, .connect_timeout_ms = 2000, .proxy = "" };
+  HttpClientConfig config = {
+    .retry_base_ms = 1, .no_progress_timeout_ms = 400, .connect_timeout_ms = 2000, .proxy = ""
+  };
   HttpClient *client = http_client_new (&config, &error);
   g_assert_no_error (error);
   return client;
@@ -109,28 +111,26 @@ test_retries (void)
     { "POST", TRUE, { BUSY, OK }, 2, 0 },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      g_autoptr (HttpClient) client = new_client ();
-      g_auto (Script) script = { 0 };
-      RawServer *server = start_script (&script, rows[i].answers);
-      g_autofree char *url = url_of (server, "/a?secret=1");
-      g_auto (HttpReply) reply = { 0 };
-      g_autoptr (GError) error = NULL;
-      HttpCall call = { .method = rows[i].method, .url = url, .idempotent = rows[i].idempotent };
-      gboolean done = http_client_call (ctx, client, &call, &reply, &error);
-      g_test_message ("%s %s: %s", rows[i].method, rows[i].answers[0], done ? "done" : error->message);
-      g_assert_cmpint (done, ==, rows[i].error == 0);
-      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-      if (done)
-        g_assert_cmpuint (g_bytes_get_size (reply.body), ==, 2);
-      else
-        {
-          g_assert_cmpint (error->code, ==, rows[i].error);
-          g_assert_null (strstr (error->message, "secret"));
-          g_assert_nonnull (strstr (error->message, "/a"));
-        }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
+    g_autoptr (HttpClient) client = new_client ();
+    g_auto (Script) script = { 0 };
+    RawServer *server = start_script (&script, rows[i].answers);
+    g_autofree char *url = url_of (server, "/a?secret=1");
+    g_auto (HttpReply) reply = { 0 };
+    g_autoptr (GError) error = NULL;
+    HttpCall call = { .method = rows[i].method, .url = url, .idempotent = rows[i].idempotent };
+    gboolean done = http_client_call (ctx, client, &call, &reply, &error);
+    g_test_message ("%s %s: %s", rows[i].method, rows[i].answers[0], done ? "done" : error->message);
+    g_assert_cmpint (done, ==, rows[i].error == 0);
+    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+    if (done)
+      g_assert_cmpuint (g_bytes_get_size (reply.body), ==, 2);
+    else {
+      g_assert_cmpint (error->code, ==, rows[i].error);
+      g_assert_null (strstr (error->message, "secret"));
+      g_assert_nonnull (strstr (error->message, "/a"));
     }
+  }
 }
 
 static void
@@ -152,8 +152,8 @@ test_error_body (void)
   g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
   g_assert_cmpstr (am_error_reason (error), ==, "DIGEST_INVALID");
-  g_autofree char *expected
-    = g_strdup_printf ("GET http://127.0.0.1:%u/x: status 400: it does not match", raw_server_port (server));
+  g_autofree char *expected = g_strdup_printf ("GET http://127.0.0.1:%u/x: status 400: it does not match",
+                                               raw_server_port (server));
   g_assert_cmpstr (error->message, ==, expected);
   g_assert_cmpuint (reply.status, ==, 400);
   g_assert_cmpuint (g_bytes_get_size (reply.body), ==, 68);
@@ -179,8 +179,8 @@ test_retry_after (void)
   g_assert_cmpint (http_retry_after_ms (date), >, 90000);
   g_assert_cmpint (http_retry_after_ms (date), <=, 100000);
 
-  static const char *const answers[]
-    = { "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n", OK, NULL };
+  static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
+                                         OK, NULL };
   g_autoptr (Ctx) ctx = ctx_new ();
   g_autoptr (HttpClient) client = new_client ();
   g_autoptr (GError) error = NULL;
@@ -214,9 +214,11 @@ test_redirects (void)
   g_auto (Script) there = { 0 };
   RawServer *other = start_script (&there, ok);
   g_autofree char *cross = g_strdup_printf (
-    "HTTP/1.1 307 x\r\nLocation: http://127.0.0.1:%u/b?sig=x\r\nContent-Length: 4\r\n\r\nbody", raw_server_port (other));
+    "HTTP/1.1 307 x\r\nLocation: http://127.0.0.1:%u/b?sig=x\r\nContent-Length: 4\r\n\r\nbody",
+    raw_server_port (other));
   g_auto (Script) here = { 0 };
-  const char *answers[] = { "HTTP/1.1 302 x\r\nLocation: /next?a=b\r\nContent-Length: 0\r\n\r\n", cross, NULL };
+  const char *answers[] = { "HTTP/1.1 302 x\r\nLocation: /next?a=b\r\nContent-Length: 0\r\n\r\n", cross,
+                            NULL };
   RawServer *server = start_script (&here, answers);
   g_autofree char *url = url_of (server, "/a/b");
   g_autofree char *other_url = url_of (other, "/b?sig=x");
@@ -246,30 +248,41 @@ test_redirect_limits (void)
     int error;
     gboolean no_redirects;
   } rows[] = {
-    { { "HTTP/1.1 302 x\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n" }, 6, AM_ERROR_FAILED_PRECONDITION, FALSE },
-    { { "HTTP/1.1 302 x\r\nLocation: ftp://x/\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_INVALID_ARGUMENT, FALSE },
-    { { "HTTP/1.1 302 x\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_INVALID_ARGUMENT, FALSE },
-    { { "HTTP/1.1 302 x\r\nLocation: http://\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_INVALID_ARGUMENT, FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n" },
+      6,
+      AM_ERROR_FAILED_PRECONDITION,
+      FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: ftp://x/\r\nContent-Length: 0\r\n\r\n" },
+      1,
+      AM_ERROR_INVALID_ARGUMENT,
+      FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n" },
+      1,
+      AM_ERROR_INVALID_ARGUMENT,
+      FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: http://\r\nContent-Length: 0\r\n\r\n" },
+      1,
+      AM_ERROR_INVALID_ARGUMENT,
+      FALSE },
     { { "HTTP/1.1 302 x\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_UNKNOWN, FALSE },
     { { "HTTP/1.1 302 x\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n" }, 1, 0, TRUE },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      g_autoptr (HttpClient) client = new_client ();
-      g_auto (Script) script = { 0 };
-      RawServer *server = start_script (&script, rows[i].answers);
-      g_autofree char *url = url_of (server, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      HttpCall call = { .method = "GET", .url = url, .no_redirects = rows[i].no_redirects };
-      g_test_message ("%s", rows[i].answers[0]);
-      gboolean done = http_client_call (ctx, client, &call, &reply, &error);
-      g_assert_cmpint (done, ==, rows[i].error == 0);
-      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-      if (!done)
-        g_assert_cmpint (error->code, ==, rows[i].error);
-    }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
+    g_autoptr (HttpClient) client = new_client ();
+    g_auto (Script) script = { 0 };
+    RawServer *server = start_script (&script, rows[i].answers);
+    g_autofree char *url = url_of (server, "/");
+    g_autoptr (GError) error = NULL;
+    g_auto (HttpReply) reply = { 0 };
+    HttpCall call = { .method = "GET", .url = url, .no_redirects = rows[i].no_redirects };
+    g_test_message ("%s", rows[i].answers[0]);
+    gboolean done = http_client_call (ctx, client, &call, &reply, &error);
+    g_assert_cmpint (done, ==, rows[i].error == 0);
+    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+    if (!done)
+      g_assert_cmpint (error->code, ==, rows[i].error);
+  }
 }
 
 static void
@@ -287,28 +300,27 @@ test_urls (void)
     { "http://u:p@h/a", "http://other/", "http://other/", "http://other:80", "http://other/" },
     { "http://[::1]:5000/a", "/b", "http://[::1]:5000/b", "http://[::1]:5000", "http://[::1]:5000/b" },
   };
-  static const char *const bad[]
-    = { "", "/a", "h/a", "ftp://h/", "file:///etc/passwd", "http://", "http://h/\r\nX: y", "http://h/a b", NULL };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      g_auto (HttpUrl) base = { 0 }, next = { 0 };
-      g_autoptr (GError) error = NULL;
-      g_assert_true (http_url_parse (rows[i].base, &base, &error));
-      if (rows[i].location != NULL)
-        g_assert_true (http_url_resolve (&base, rows[i].location, &next, &error));
-      const HttpUrl *result = rows[i].location != NULL ? &next : &base;
-      g_assert_cmpstr (result->text, ==, rows[i].text);
-      g_assert_cmpstr (result->origin, ==, rows[i].origin);
-      g_assert_cmpstr (result->display, ==, rows[i].display);
-    }
-  for (guint i = 0; bad[i] != NULL; i++)
-    {
-      g_auto (HttpUrl) url = { 0 };
-      g_autoptr (GError) error = NULL;
-      g_test_message ("%s", bad[i]);
-      g_assert_false (http_url_parse (bad[i], &url, &error));
-      g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
-    }
+  static const char *const bad[] = {
+    "", "/a", "h/a", "ftp://h/", "file:///etc/passwd", "http://", "http://h/\r\nX: y", "http://h/a b", NULL
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
+    g_auto (HttpUrl) base = { 0 }, next = { 0 };
+    g_autoptr (GError) error = NULL;
+    g_assert_true (http_url_parse (rows[i].base, &base, &error));
+    if (rows[i].location != NULL)
+      g_assert_true (http_url_resolve (&base, rows[i].location, &next, &error));
+    const HttpUrl *result = rows[i].location != NULL ? &next : &base;
+    g_assert_cmpstr (result->text, ==, rows[i].text);
+    g_assert_cmpstr (result->origin, ==, rows[i].origin);
+    g_assert_cmpstr (result->display, ==, rows[i].display);
+  }
+  for (guint i = 0; bad[i] != NULL; i++) {
+    g_auto (HttpUrl) url = { 0 };
+    g_autoptr (GError) error = NULL;
+    g_test_message ("%s", bad[i]);
+    g_assert_false (http_url_parse (bad[i], &url, &error));
+    g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
+  }
 }
 
 typedef struct {
@@ -397,24 +409,23 @@ test_download (void)
     { { "HTTP/1.1 404 x\r\nContent-Length: 3\r\n\r\nabc" }, &download, FALSE, 1, 0, AM_ERROR_NOT_FOUND },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      g_autoptr (HttpClient) client = new_client ();
-      g_auto (Script) script = { 0 };
-      RawServer *server = start_script (&script, rows[i].answers);
-      g_autofree char *url = url_of (server, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      Stream stream = { .refuse = rows[i].refuse };
-      HttpCall call = { .method = "GET", .url = url, .download = rows[i].sink, .download_data = &stream };
-      gboolean done = http_client_call (ctx, client, &call, &reply, &error);
-      g_test_message ("%" G_GSIZE_FORMAT ": %s", i, done ? "done" : error->message);
-      g_assert_cmpint (done, ==, rows[i].error == 0);
-      g_assert_cmpuint (stream.received, ==, rows[i].received);
-      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-      if (!done)
-        g_assert_cmpint (error->code, ==, rows[i].error);
-    }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
+    g_autoptr (HttpClient) client = new_client ();
+    g_auto (Script) script = { 0 };
+    RawServer *server = start_script (&script, rows[i].answers);
+    g_autofree char *url = url_of (server, "/");
+    g_autoptr (GError) error = NULL;
+    g_auto (HttpReply) reply = { 0 };
+    Stream stream = { .refuse = rows[i].refuse };
+    HttpCall call = { .method = "GET", .url = url, .download = rows[i].sink, .download_data = &stream };
+    gboolean done = http_client_call (ctx, client, &call, &reply, &error);
+    g_test_message ("%" G_GSIZE_FORMAT ": %s", i, done ? "done" : error->message);
+    g_assert_cmpint (done, ==, rows[i].error == 0);
+    g_assert_cmpuint (stream.received, ==, rows[i].received);
+    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+    if (!done)
+      g_assert_cmpint (error->code, ==, rows[i].error);
+  }
 }
 
 static void
@@ -440,21 +451,20 @@ test_limits (void)
     { interim->str, AM_ERROR_DATA_LOSS, 0 },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      g_autoptr (HttpClient) client = new_client ();
-      g_auto (Script) script = { 0 };
-      const char *answers[] = { rows[i].answer, NULL };
-      RawServer *server = start_script (&script, answers);
-      g_autofree char *url = url_of (server, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      HttpCall call = { .method = "GET", .url = url, .reply_limit_bytes = 1000 };
-      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-      g_assert_cmpint (error->code, ==, rows[i].error);
-      g_assert_cmpuint (reply.body != NULL ? g_bytes_get_size (reply.body) : 0, ==, rows[i].body);
-      g_assert_cmpuint (raw_server_n_connections (server), ==, 1);
-    }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
+    g_autoptr (HttpClient) client = new_client ();
+    g_auto (Script) script = { 0 };
+    const char *answers[] = { rows[i].answer, NULL };
+    RawServer *server = start_script (&script, answers);
+    g_autofree char *url = url_of (server, "/");
+    g_autoptr (GError) error = NULL;
+    g_auto (HttpReply) reply = { 0 };
+    HttpCall call = { .method = "GET", .url = url, .reply_limit_bytes = 1000 };
+    g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+    g_assert_cmpint (error->code, ==, rows[i].error);
+    g_assert_cmpuint (reply.body != NULL ? g_bytes_get_size (reply.body) : 0, ==, rows[i].body);
+    g_assert_cmpuint (raw_server_n_connections (server), ==, 1);
+  }
 }
 
 /* Answers an error after some of the body, and closes without reading the rest. */
@@ -464,19 +474,17 @@ serve_early_error (int fd, guint n, gpointer data)
   char scrap[200000];
   g_free (raw_read_head (fd));
   raw_try_send (fd, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-  for (gsize left = sizeof scrap; left > 0;)
-    {
-      gssize got = recv (fd, scrap, left, 0);
-      if (got <= 0)
-        return;
-      left -= (gsize) got;
-    }
+  for (gsize left = sizeof scrap; left > 0;) {
+    gssize got = recv (fd, scrap, left, 0);
+    if (got <= 0)
+      return;
+    left -= (gsize) got;
+  }
   raw_send (fd, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbig!");
-  if (data != NULL)
-    {
-      shutdown (fd, SHUT_WR);
-      raw_closes_within (fd, 1000);
-    }
+  if (data != NULL) {
+    shutdown (fd, SHUT_WR);
+    raw_closes_within (fd, 1000);
+  }
 }
 
 static void
@@ -484,23 +492,22 @@ test_early_error (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
   for (guint polite = 0; polite < 2; polite++)
-    for (guint round = 0; round < 20; round++)
-      {
-        g_autoptr (HttpClient) client = new_client ();
-        g_autoptr (RawServer) server = raw_server_start (serve_early_error, GUINT_TO_POINTER (polite));
-        g_autofree char *url = url_of (server, "/");
-        g_autoptr (GError) error = NULL;
-        g_auto (HttpReply) reply = { 0 };
-        Stream stream = { .size = 1000000000 };
-        HttpCall call = {
-          .method = "PUT", .url = url, .upload = &one_way, .upload_data = &stream, .upload_size = 1000000000
-        };
-        g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-        g_test_message ("polite %u: %s", polite, error->message);
-        g_assert_cmpuint (reply.status, ==, 413);
-        g_assert_true (am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED));
-        g_assert_cmpuint (stream.position, <, stream.size);
-      }
+    for (guint round = 0; round < 20; round++) {
+      g_autoptr (HttpClient) client = new_client ();
+      g_autoptr (RawServer) server = raw_server_start (serve_early_error, GUINT_TO_POINTER (polite));
+      g_autofree char *url = url_of (server, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      Stream stream = { .size = 1000000000 };
+      HttpCall call = {
+        .method = "PUT", .url = url, .upload = &one_way, .upload_data = &stream, .upload_size = 1000000000
+      };
+      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+      g_test_message ("polite %u: %s", polite, error->message);
+      g_assert_cmpuint (reply.status, ==, 413);
+      g_assert_true (am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED));
+      g_assert_cmpuint (stream.position, <, stream.size);
+    }
 }
 
 static void
@@ -514,16 +521,15 @@ serve_upload (int fd, guint n, gpointer data)
     raw_try_send (fd, "HTTP/1.1 100 Continue\r\n\r\n", 25);
   char buffer[65536];
   guint64 left = 3000000, position = 0;
-  while (left > 0 && (n > *n_failures || position < 1000000))
-    {
-      gssize got = recv (fd, buffer, MIN (sizeof buffer, left), 0);
-      if (got <= 0)
-        return;
-      for (gssize i = 0; i < got; i++)
-        g_assert_cmpint (buffer[i], ==, fixture_byte (position + (guint64) i));
-      position += (guint64) got;
-      left -= (guint64) got;
-    }
+  while (left > 0 && (n > *n_failures || position < 1000000)) {
+    gssize got = recv (fd, buffer, MIN (sizeof buffer, left), 0);
+    if (got <= 0)
+      return;
+    for (gssize i = 0; i < got; i++)
+      g_assert_cmpint (buffer[i], ==, fixture_byte (position + (guint64) i));
+    position += (guint64) got;
+    left -= (guint64) got;
+  }
   if (left == 0)
     raw_try_send (fd, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", 43);
 }
@@ -538,23 +544,22 @@ test_upload (void)
     guint n_requests;
   } rows[] = { { 0, &one_way, TRUE, 1 }, { 2, &rewindable, TRUE, 3 }, { 1, &one_way, FALSE, 1 } };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
-    {
-      g_autoptr (HttpClient) client = new_client ();
-      guint n_failures = rows[i].n_failures;
-      g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
-      g_autofree char *url = url_of (server, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      Stream stream = { .size = 3000000 };
-      HttpCall call = {
-        .method = "PUT", .url = url, .upload = rows[i].upload, .upload_data = &stream, .upload_size = 3000000
-      };
-      g_assert_cmpint (http_client_call (ctx, client, &call, &reply, &error), ==, rows[i].works);
-      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-      if (rows[i].works)
-        g_assert_cmpuint (reply.status, ==, 201);
-    }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
+    g_autoptr (HttpClient) client = new_client ();
+    guint n_failures = rows[i].n_failures;
+    g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
+    g_autofree char *url = url_of (server, "/");
+    g_autoptr (GError) error = NULL;
+    g_auto (HttpReply) reply = { 0 };
+    Stream stream = { .size = 3000000 };
+    HttpCall call = {
+      .method = "PUT", .url = url, .upload = rows[i].upload, .upload_data = &stream, .upload_size = 3000000
+    };
+    g_assert_cmpint (http_client_call (ctx, client, &call, &reply, &error), ==, rows[i].works);
+    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+    if (rows[i].works)
+      g_assert_cmpuint (reply.status, ==, 201);
+  }
 }
 
 /* A source that gives less than was declared. */
@@ -589,22 +594,22 @@ serve_stall (int fd, guint n, gpointer data)
 static void
 test_stall (void)
 {
-  static const char *const beginnings[] = { NULL, "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc" };
+  static const char *const beginnings[] = { NULL, "HTTP/1.1 200 OK\r\nContent-Le",
+                                            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc" };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++)
-    {
-      g_autoptr (HttpClient) client = new_client ();
-      g_autoptr (RawServer) server = raw_server_start (serve_stall, (gpointer) beginnings[i]);
-      g_autofree char *url = url_of (server, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      HttpCall call = { .method = "POST", .url = url };
-      gint64 start_us = g_get_monotonic_time ();
-      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-      g_assert_true (am_error_is (error, AM_ERROR_UNAVAILABLE));
-      g_assert_nonnull (strstr (error->message, "no byte moved"));
-      g_assert_cmpint (g_get_monotonic_time () - start_us, <, 1500 * 1000);
-    }
+  for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++) {
+    g_autoptr (HttpClient) client = new_client ();
+    g_autoptr (RawServer) server = raw_server_start (serve_stall, (gpointer) beginnings[i]);
+    g_autofree char *url = url_of (server, "/");
+    g_autoptr (GError) error = NULL;
+    g_auto (HttpReply) reply = { 0 };
+    HttpCall call = { .method = "POST", .url = url };
+    gint64 start_us = g_get_monotonic_time ();
+    g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+    g_assert_true (am_error_is (error, AM_ERROR_UNAVAILABLE));
+    g_assert_nonnull (strstr (error->message, "no byte moved"));
+    g_assert_cmpint (g_get_monotonic_time () - start_us, <, 1500 * 1000);
+  }
 }
 
 static gpointer
@@ -618,24 +623,24 @@ cancel_soon (gpointer data)
 static void
 test_cancellation (void)
 {
-  static const char *const answers[] = { "HTTP/1.1 503 x\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n", NULL };
-  for (guint in_backoff = 0; in_backoff < 2; in_backoff++)
-    {
-      g_autoptr (Ctx) ctx = ctx_new ();
-      g_autoptr (HttpClient) client = new_client ();
-      g_auto (Script) script = { 0 };
-      g_autoptr (RawServer) stalling = in_backoff ? NULL : raw_server_start (serve_stall, NULL);
-      g_autofree char *url = url_of (in_backoff ? start_script (&script, answers) : stalling, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      HttpCall call = { .method = "GET", .url = url };
-      GThread *thread = g_thread_new ("cancel", cancel_soon, ctx);
-      gint64 start_us = g_get_monotonic_time ();
-      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-      g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
-      g_assert_cmpint (g_get_monotonic_time () - start_us, <, 500 * 1000);
-      g_thread_join (thread);
-    }
+  static const char *const answers[] = { "HTTP/1.1 503 x\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n",
+                                         NULL };
+  for (guint in_backoff = 0; in_backoff < 2; in_backoff++) {
+    g_autoptr (Ctx) ctx = ctx_new ();
+    g_autoptr (HttpClient) client = new_client ();
+    g_auto (Script) script = { 0 };
+    g_autoptr (RawServer) stalling = in_backoff ? NULL : raw_server_start (serve_stall, NULL);
+    g_autofree char *url = url_of (in_backoff ? start_script (&script, answers) : stalling, "/");
+    g_autoptr (GError) error = NULL;
+    g_auto (HttpReply) reply = { 0 };
+    HttpCall call = { .method = "GET", .url = url };
+    GThread *thread = g_thread_new ("cancel", cancel_soon, ctx);
+    gint64 start_us = g_get_monotonic_time ();
+    g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+    g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
+    g_assert_cmpint (g_get_monotonic_time () - start_us, <, 500 * 1000);
+    g_thread_join (thread);
+  }
   g_autoptr (Ctx) root = ctx_new ();
   g_autoptr (Ctx) ctx = ctx_new_child (root, 150);
   g_autoptr (HttpClient) client = new_client ();
@@ -661,7 +666,7 @@ test_refused_connection (void)
   HttpCall call = { .method = "POST", .url = url };
   g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_true (am_error_is (error, AM_ERROR_UNAVAILABLE));
-  call.headers = (const char *[]) { "X: a\r\nY: b", NULL };
+  call.headers = (const char *[]){ "X: a\r\nY: b", NULL };
   g_assert_false (http_client_call (ctx, client, &call, &reply, &bad_header));
   g_assert_true (am_error_is (bad_header, AM_ERROR_INVALID_ARGUMENT));
 }
@@ -673,7 +678,8 @@ count_body (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 {
   const char *empty = http_request_header (req, "X-Empty");
   g_autofree char *text = g_strdup_printf ("%s %" G_GSIZE_FORMAT " %s", http_request_method (req),
-                                           g_bytes_get_size (http_request_body (req)), empty != NULL ? "empty" : "-");
+                                           g_bytes_get_size (http_request_body (req)),
+                                           empty != NULL ? "empty" : "-");
   http_response_text (res, "text/plain", text);
   return TRUE;
 }
@@ -705,7 +711,8 @@ check_count (Ctx *ctx, HttpClient *client, guint16 port, const char *method, gsi
   HttpCall call = { .method = method, .url = url, .body = body, .headers = headers };
   g_assert_true (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_no_error (error);
-  g_assert_cmpmem (g_bytes_get_data (reply.body, NULL), g_bytes_get_size (reply.body), expected, strlen (expected));
+  g_assert_cmpmem (g_bytes_get_data (reply.body, NULL), g_bytes_get_size (reply.body), expected,
+                   strlen (expected));
 }
 
 static void
@@ -715,7 +722,9 @@ check_upload (Ctx *ctx, HttpClient *client, guint16 port)
   g_autoptr (GError) error = NULL;
   g_auto (HttpReply) reply = { 0 };
   Stream stream = { .size = 2000000 };
-  HttpCall call = { .method = "PUT", .url = url, .upload = &rewindable, .upload_data = &stream, .upload_size = -1 };
+  HttpCall call = {
+    .method = "PUT", .url = url, .upload = &rewindable, .upload_data = &stream, .upload_size = -1
+  };
   g_assert_true (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_cmpmem (g_bytes_get_data (reply.body, NULL), g_bytes_get_size (reply.body), "PUT 2000000 -", 13);
 }
@@ -752,11 +761,10 @@ static gpointer
 use_shared_client (gpointer data)
 {
   Shared *self = data;
-  for (guint i = 0; i < 5; i++)
-    {
-      check_count (self->ctx, self->client, self->port, "POST", i * 1000);
-      check_download (self->ctx, self->client, self->port);
-    }
+  for (guint i = 0; i < 5; i++) {
+    check_count (self->ctx, self->client, self->port, "POST", i * 1000);
+    check_download (self->ctx, self->client, self->port);
+  }
   return NULL;
 }
 
@@ -765,7 +773,9 @@ test_own_server (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
   g_autoptr (GError) error = NULL;
-  HttpServerConfig config = { .listen_address = "127.0.0.1:0", .routes = routes, .n_routes = G_N_ELEMENTS (routes) };
+  HttpServerConfig config = { .listen_address = "127.0.0.1:0",
+                              .routes = routes,
+                              .n_routes = G_N_ELEMENTS (routes) };
   g_autoptr (HttpServer) server = http_server_start (ctx, &config, &error);
   g_assert_no_error (error);
   guint16 port = http_server_port (server);

@@ -8,15 +8,15 @@
 typedef struct HttpClient HttpClient;
 
 typedef struct {
-  const char *user_agent;       /* NULL: "ai-models/<version>" */
-  const char *ca_file;          /* NULL: the system's */
+  const char *user_agent; /* NULL: "ai-models/<version>" */
+  const char *ca_file;    /* NULL: the system's */
   gboolean insecure_skip_verify;
-  const char *proxy;            /* NULL: from the environment as curl reads it; "" none */
-  gint64 connect_timeout_ms;    /* 0: 10 s */
-  gint64 no_progress_timeout_ms;/* 0: 30 s without a byte in either direction */
-  guint max_attempts;           /* 0: 5 */
-  gint64 retry_base_ms;         /* 0: 250; doubled with full jitter up to 10 s; Retry-After wins up to 5 min */
-  guint max_redirects;          /* 0: 5 */
+  const char *proxy;             /* NULL: from the environment as curl reads it; "" none */
+  gint64 connect_timeout_ms;     /* 0: 10 s */
+  gint64 no_progress_timeout_ms; /* 0: 30 s without a byte in either direction */
+  guint max_attempts;            /* 0: 5 */
+  gint64 retry_base_ms; /* 0: 250; doubled with full jitter up to 10 s; Retry-After wins up to 5 min */
+  guint max_redirects;  /* 0: 5 */
 } HttpClientConfig;
 
 HttpClient *http_client_new (const HttpClientConfig *config, GError **error);
@@ -45,11 +45,11 @@ typedef struct {
 } HttpDownload;
 
 typedef struct {
-  const char *method;           /* "GET" ... */
-  const char *url;              /* http or https */
-  const char *const *headers;   /* "Name: value" strings, NULL-terminated; may be NULL */
-  GBytes *body;                 /* or NULL */
-  const HttpUpload *upload;     /* or NULL */
+  const char *method;         /* "GET" ... */
+  const char *url;            /* http or https */
+  const char *const *headers; /* "Name: value" strings, NULL-terminated; may be NULL */
+  GBytes *body;               /* or NULL */
+  const HttpUpload *upload;   /* or NULL */
   gpointer upload_data;
   gint64 upload_size;           /* -1: chunked */
   const HttpDownload *download; /* NULL: the body is collected up to reply_limit_bytes */
@@ -80,4 +80,5 @@ const char *http_reply_header (const HttpReply *self, const char *lower_case_nam
  * UNAVAILABLE, 501 UNIMPLEMENTED; the reason is the first OCI error code of the body if it has one, the
  * message names method, URL without query and user info, and status. `out_reply` is also filled (status,
  * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE. */
-gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply, GError **error);
+gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply,
+                           GError **error);

@@ -95,23 +95,21 @@ static gboolean
 find_row (HttpRequest *req, GError **error)
 {
   g_autoptr (GString) allowed = g_string_new (NULL);
-  for (guint i = 0; i < req->server->rows->len; i++)
-    {
-      const HttpRow *row = g_ptr_array_index (req->server->rows, i);
-      GPtrArray *params = http_pattern_match (row->pattern, &req->target);
-      if (params == NULL)
-        continue;
-      if (method_fits (row->route.method, req->method))
-        {
-          req->row = row;
-          req->params = params;
-          return TRUE;
-        }
-      g_ptr_array_unref (params);
-      if (strstr (allowed->str, row->route.method) == NULL)
-        g_string_append_printf (allowed, "%s%s%s", allowed->len > 0 ? ", " : "", row->route.method,
-                                strcmp (row->route.method, "GET") == 0 ? ", HEAD" : "");
+  for (guint i = 0; i < req->server->rows->len; i++) {
+    const HttpRow *row = g_ptr_array_index (req->server->rows, i);
+    GPtrArray *params = http_pattern_match (row->pattern, &req->target);
+    if (params == NULL)
+      continue;
+    if (method_fits (row->route.method, req->method)) {
+      req->row = row;
+      req->params = params;
+      return TRUE;
     }
+    g_ptr_array_unref (params);
+    if (strstr (allowed->str, row->route.method) == NULL)
+      g_string_append_printf (allowed, "%s%s%s", allowed->len > 0 ? ", " : "", row->route.method,
+                              strcmp (row->route.method, "GET") == 0 ? ", HEAD" : "");
+  }
   if (allowed->len == 0)
     return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "there is nothing at this path");
   http_response_header (&req->response, "Allow", allowed->str);
@@ -138,7 +136,8 @@ static gboolean
 body_too_large (GError **error, gsize limit)
 {
   if (limit == 0)
-    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE, "no body is expected here");
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE,
+                    "no body is expected here");
   return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE,
                   "the body is larger than %" G_GSIZE_FORMAT " bytes", limit);
 }
@@ -179,11 +178,10 @@ after_head (HttpRequest *req)
   read_path (req);
   if (!prepared)
     fail_request (req, error);
-  if (!framed || (req->has_body && !(prepared && (req->has_sink || !req->row->route.streams_body))))
-    {
-      req->answered_early = TRUE;
-      return answer (req);
-    }
+  if (!framed || (req->has_body && !(prepared && (req->has_sink || !req->row->route.streams_body)))) {
+    req->answered_early = TRUE;
+    return answer (req);
+  }
   http_connection_enter (req->connection, req->has_body ? HTTP_CONNECTION_BODY : HTTP_CONNECTION_HANDLING);
   return MHD_YES;
 }
@@ -222,11 +220,10 @@ during_body (HttpRequest *req, const char *data, gsize size)
 static gboolean
 run_handler (HttpRequest *req, GError **error)
 {
-  if (!req->has_sink)
-    {
-      if (!authorize (req, error) || !req->row->route.handler (req->ctx, req, &req->response, error))
-        return FALSE;
-    }
+  if (!req->has_sink) {
+    if (!authorize (req, error) || !req->row->route.handler (req->ctx, req, &req->response, error))
+      return FALSE;
+  }
   return !req->has_sink || req->sink.finish (req->ctx, req->sink_data, req, &req->response, error);
 }
 
@@ -241,19 +238,19 @@ after_body (HttpRequest *req)
 }
 
 enum MHD_Result
-http_exchange_continue (HttpRequest *req, const char *method, const char *version, const char *data, size_t *size)
+http_exchange_continue (HttpRequest *req, const char *method, const char *version, const char *data,
+                        size_t *size)
 {
   gsize piece = *size;
   *size = 0;
-  switch (req->phase)
-    {
-    case HTTP_PHASE_HEAD:
-      req->method = method;
-      req->version = version;
-      return after_head (req);
-    case HTTP_PHASE_READING: return piece > 0 ? during_body (req, data, piece) : after_body (req);
-    case HTTP_PHASE_ANSWERED: break;
-    }
+  switch (req->phase) {
+  case HTTP_PHASE_HEAD:
+    req->method = method;
+    req->version = version;
+    return after_head (req);
+  case HTTP_PHASE_READING: return piece > 0 ? during_body (req, data, piece) : after_body (req);
+  case HTTP_PHASE_ANSWERED: break;
+  }
   return MHD_YES;
 }
 
@@ -266,19 +263,18 @@ linger (HttpRequest *req)
   char scrap[16 * 1024];
   gint64 end_us = g_get_monotonic_time () + LINGER_MS * 1000;
   http_connection_enter (req->connection, HTTP_CONNECTION_HANDLING);
-  if (req->server->tls != NULL)
-    {
-      const union MHD_ConnectionInfo *info = MHD_get_connection_info (req->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-      gnutls_bye (info->tls_session, GNUTLS_SHUT_WR);
-    }
+  if (req->server->tls != NULL) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info (req->mhd,
+                                                                    MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    gnutls_bye (info->tls_session, GNUTLS_SHUT_WR);
+  }
   shutdown (fd, SHUT_WR);
-  for (gint64 left_us = LINGER_MS * 1000; left_us > 0; left_us = end_us - g_get_monotonic_time ())
-    {
-      struct pollfd readable = { .fd = fd, .events = POLLIN };
-      if (poll (&readable, 1, (int) (left_us / 1000) + 1) <= 0 || recv (fd, scrap, sizeof scrap, MSG_DONTWAIT) <= 0
-          || atomic_load (&req->server->draining))
-        return;
-    }
+  for (gint64 left_us = LINGER_MS * 1000; left_us > 0; left_us = end_us - g_get_monotonic_time ()) {
+    struct pollfd readable = { .fd = fd, .events = POLLIN };
+    if (poll (&readable, 1, (int) (left_us / 1000) + 1) <= 0
+        || recv (fd, scrap, sizeof scrap, MSG_DONTWAIT) <= 0 || atomic_load (&req->server->draining))
+      return;
+  }
 }
 
 /* What was sent, or 499 when the client went away (or was cut) before an answer. */

@@ -14,8 +14,8 @@ check_range (const char *header, guint64 size_bytes)
   g_assert_cmpuint (length, >, 0);
   g_assert_cmpuint (first, <, size_bytes);
   g_assert_cmpuint (length, <=, size_bytes - first);
-  g_autofree char *text
-    = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, first, first + length - 1);
+  g_autofree char *text = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, first,
+                                           first + length - 1);
   g_assert_cmpint (http_range_parse (text, size_bytes, &again_first, &again_length), ==, HTTP_RANGE_PART);
   g_assert_cmpuint (first, ==, again_first);
   g_assert_cmpuint (length, ==, again_length);
@@ -25,21 +25,19 @@ static void
 check_extents (const char *header)
 {
   guint64 first, last, total, again_first, again_last;
-  if (http_upload_range_parse (header, &first, &last, NULL))
-    {
-      g_assert_cmpuint (first, <=, last);
-      g_assert_cmpuint (last, <=, G_MAXINT64);
-      g_autofree char *text = g_strdup_printf ("%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, first, last);
-      g_assert_true (http_upload_range_parse (text, &again_first, &again_last, NULL));
-      g_assert_true (first == again_first && last == again_last);
-    }
-  if (http_content_range_parse (header, &first, &last, &total, NULL))
-    {
-      g_assert_cmpuint (first, <=, last);
-      g_assert_cmpuint (last, <, total);
-      g_assert_true (http_upload_range_parse (header, &again_first, &again_last, NULL));
-      g_assert_true (first == again_first && last == again_last);
-    }
+  if (http_upload_range_parse (header, &first, &last, NULL)) {
+    g_assert_cmpuint (first, <=, last);
+    g_assert_cmpuint (last, <=, G_MAXINT64);
+    g_autofree char *text = g_strdup_printf ("%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, first, last);
+    g_assert_true (http_upload_range_parse (text, &again_first, &again_last, NULL));
+    g_assert_true (first == again_first && last == again_last);
+  }
+  if (http_content_range_parse (header, &first, &last, &total, NULL)) {
+    g_assert_cmpuint (first, <=, last);
+    g_assert_cmpuint (last, <, total);
+    g_assert_true (http_upload_range_parse (header, &again_first, &again_last, NULL));
+    g_assert_true (first == again_first && last == again_last);
+  }
 }
 
 int

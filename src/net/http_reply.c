@@ -77,7 +77,9 @@ read_oci_error (const HttpReply *reply, char **out_code, char **out_message)
   gconstpointer data = g_bytes_get_data (reply->body, &size);
   g_autoptr (GError) ignored = NULL;
   g_autoptr (yyjson_doc) doc = json_parse (data, size, HTTP_ERROR_BODY_LIMIT, JSON_STRICT, &ignored);
-  yyjson_val *first = doc != NULL ? yyjson_arr_get_first (json_get_array (yyjson_doc_get_root (doc), "errors")) : NULL;
+  yyjson_val *first = doc != NULL
+                        ? yyjson_arr_get_first (json_get_array (yyjson_doc_get_root (doc), "errors"))
+                        : NULL;
   *out_code = g_strdup (json_get_string (first, "code"));
   *out_message = g_strdup (json_get_string (first, "message"));
 }

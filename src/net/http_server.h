@@ -44,10 +44,10 @@ typedef struct {
 typedef struct {
   const char *listen_address; /* "127.0.0.1:5000", "[::]:5000", ":5000"; port 0 picks one */
   const char *tls_certificate_file, *tls_key_file; /* both or none; reloaded when they change */
-  guint max_connections;      /* 0: 1024 */
-  guint max_connections_per_peer; /* 0: 256 */
-  gsize max_header_bytes;     /* 0: 32 KiB */
-  gint64 header_timeout_ms;   /* 0: 15 s for a whole request head, however it trickles */
+  guint max_connections;                           /* 0: 1024 */
+  guint max_connections_per_peer;                  /* 0: 256 */
+  gsize max_header_bytes;                          /* 0: 32 KiB */
+  gint64 header_timeout_ms;                        /* 0: 15 s for a whole request head, however it trickles */
   gint64 progress_timeout_ms; /* 0: 30 s in which a body must advance by progress_bytes */
   gsize progress_bytes;       /* 0: 64 KiB (or the rest of the body, if that is less) */
   gint64 idle_timeout_ms;     /* 0: 75 s between two requests */
@@ -83,9 +83,9 @@ guint http_error_status (const GError *error);
 
 gpointer http_request_service (HttpRequest *req);
 const char *http_request_method (HttpRequest *req);
-const char *http_request_path (HttpRequest *req);  /* percent-decoded, validated UTF-8, no NUL */
-const char *http_request_param (HttpRequest *req, const char *name);  /* of the pattern; NULL if none */
-const char *http_request_query (HttpRequest *req, const char *name);  /* decoded; NULL when absent */
+const char *http_request_path (HttpRequest *req); /* percent-decoded, validated UTF-8, no NUL */
+const char *http_request_param (HttpRequest *req, const char *name); /* of the pattern; NULL if none */
+const char *http_request_query (HttpRequest *req, const char *name); /* decoded; NULL when absent */
 /* Calls `func` for every query argument in order, duplicates too. */
 void http_request_foreach_query (HttpRequest *req,
                                  void (*func) (const char *name, const char *value, gpointer data),
@@ -112,7 +112,8 @@ void http_request_abort (HttpRequest *req);
 
 void http_response_status (HttpResponse *res, guint status);
 void http_response_header (HttpResponse *res, const char *name, const char *value);
-void http_response_headerf (HttpResponse *res, const char *name, const char *format, ...) G_GNUC_PRINTF (3, 4);
+void http_response_headerf (HttpResponse *res, const char *name, const char *format, ...)
+  G_GNUC_PRINTF (3, 4);
 /* Sets the body; content_type may be NULL. For HEAD only its length is used. */
 void http_response_bytes (HttpResponse *res, const char *content_type, GBytes *body);
 void http_response_text (HttpResponse *res, const char *content_type, const char *body);
@@ -120,5 +121,5 @@ void http_response_text (HttpResponse *res, const char *content_type, const char
 void http_response_stream (HttpResponse *res, const char *content_type, guint64 size_bytes,
                            const HttpBodySource *source, gpointer self);
 /* The same when the length is not known: chunked transfer. An error from read never ends it cleanly. */
-void http_response_stream_chunked (HttpResponse *res, const char *content_type,
-                                   const HttpBodySource *source, gpointer self);
+void http_response_stream_chunked (HttpResponse *res, const char *content_type, const HttpBodySource *source,
+                                   gpointer self);

@@ -60,8 +60,8 @@ struct HttpRequest {
   HttpTarget target;
   const char *method, *version; /* libmicrohttpd's; NULL until the head is read */
   const char *last_line;        /* value of the last header line, where it was received */
-  GPtrArray *headers; /* HttpArgument, values without blanks around */
-  GPtrArray *joined;  /* strings made by http_request_header_joined */
+  GPtrArray *headers;           /* HttpArgument, values without blanks around */
+  GPtrArray *joined;            /* strings made by http_request_header_joined */
   char id[129];
   const HttpRow *row;
   GPtrArray *params; /* HttpArgument */
@@ -79,7 +79,7 @@ struct HttpRequest {
   GByteArray *collected;
   GBytes *body;
 
-  GError *failure; /* to be answered, or what went wrong later; for the log */
+  GError *failure;         /* to be answered, or what went wrong later; for the log */
   gboolean answered_early; /* unread body may remain: linger before closing */
   guint64 bytes_in, bytes_out;
   HttpResponse response;

@@ -52,7 +52,7 @@ datum_of (GBytes *bytes)
 {
   gsize size;
   gconstpointer data = g_bytes_get_data (bytes, &size);
-  return (gnutls_datum_t) { (unsigned char *) data, (unsigned) size };
+  return (gnutls_datum_t){ (unsigned char *) data, (unsigned) size };
 }
 
 static void
@@ -106,21 +106,20 @@ pair_load (const char *certificate_file, const char *key_file, GError **error)
   g_autoptr (Pair) pair = g_new0 (Pair, 1);
   gnutls_datum_t certificate_text = datum_of (certificate), key_text = datum_of (key);
   guint n_chain = MAX_CHAIN;
-  int code = gnutls_pcert_list_import_x509_raw (pair->chain, &n_chain, &certificate_text, GNUTLS_X509_FMT_PEM, 0);
-  if (code < 0 || n_chain == 0)
-    {
-      import_failed (error, certificate_file, code);
-      return NULL;
-    }
+  int code = gnutls_pcert_list_import_x509_raw (pair->chain, &n_chain, &certificate_text, GNUTLS_X509_FMT_PEM,
+                                                0);
+  if (code < 0 || n_chain == 0) {
+    import_failed (error, certificate_file, code);
+    return NULL;
+  }
   pair->n_chain = n_chain;
   code = gnutls_privkey_init (&pair->key);
   if (code == 0)
     code = gnutls_privkey_import_x509_raw (pair->key, &key_text, GNUTLS_X509_FMT_PEM, NULL, 0);
-  if (code < 0)
-    {
-      import_failed (error, key_file, code);
-      return NULL;
-    }
+  if (code < 0) {
+    import_failed (error, key_file, code);
+    return NULL;
+  }
   if (!belong_together (pair))
     return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the key %s does not belong to %s", key_file,
                          certificate_file);
@@ -205,12 +204,10 @@ http_tls_poll (HttpTls *self)
   Pair *fresh = pair_load (self->certificate_file, self->key_file, &error);
   memcpy (self->seen, now, sizeof now);
   self->failed = fresh == NULL;
-  if (fresh != NULL)
-    {
-      replace_pair (self, fresh);
-      am_log_info (NULL, "certificate reloaded", "file", self->certificate_file, NULL);
-    }
-  else if (changed)
+  if (fresh != NULL) {
+    replace_pair (self, fresh);
+    am_log_info (NULL, "certificate reloaded", "file", self->certificate_file, NULL);
+  } else if (changed)
     am_log_warning (NULL, "new certificate is not usable; the old one stays", "file", self->certificate_file,
                     "err", error->message, NULL);
 }

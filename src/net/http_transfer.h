@@ -13,7 +13,7 @@
 typedef struct {
   CURLM *multi;
   CURL *easy;
-  char *origin; /* of the last call, where a connection may be open */
+  char *origin;           /* of the last call, where a connection may be open */
   GByteArray *last_words; /* what a plain connection still had to say when it was closed */
 } HttpHandle;
 
@@ -38,9 +38,9 @@ typedef struct {
 
   guint status;
   GHashTable *reply_headers;
-  GByteArray *body;     /* collected */
-  gboolean body_capped; /* the rest of an error's body was left unread */
-  gboolean upload_taken;  /* bytes were read from the upload */
+  GByteArray *body;      /* collected */
+  gboolean body_capped;  /* the rest of an error's body was left unread */
+  gboolean upload_taken; /* bytes were read from the upload */
   gboolean sink_started, sink_fed;
   GError *abort; /* why a callback ended the transfer */
 

@@ -8,7 +8,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (CURLU, curl_url_cleanup)
 static gboolean
 malformed (GError **error)
 {
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "not an http or https URL"); /* never shown: secrets */
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL,
+                  "not an http or https URL"); /* never shown: secrets */
 }
 
 /* A part as a GLib string; NULL when absent. */
@@ -51,7 +52,7 @@ fill (CURLU *parsed, char *text, HttpUrl *out_url, GError **error)
   url.display = g_strdup_printf ("%s://%s%s%s%s", scheme, host, own_port != NULL ? ":" : "",
                                  own_port != NULL ? own_port : "", path != NULL ? path : "/");
   *out_url = url;
-  url = (HttpUrl) { 0 };
+  url = (HttpUrl){ 0 };
   return TRUE;
 }
 
