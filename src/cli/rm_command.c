@@ -5,10 +5,7 @@
 #include "cli/report.h"
 #include "cli/store_removal.h"
 #include "cli/target.h"
-#if __has_include("storage/collect.h")
 #include "storage/collect.h"
-#define HAVE_COLLECT 1
-#endif
 
 typedef struct {
   guint n_manifests;
@@ -47,13 +44,20 @@ remove_local (Ctx *ctx, Cli *cli, const Target *target, Repository *repository, 
       || !store_remove (ctx, blobs, repository, reference->has_digest ? NULL : reference->tag, &reference->digest,
                         &out_removed->n_manifests, error))
     return FALSE;
-#ifdef HAVE_COLLECT
   StoreCollectStats stats = { 0 };
-  if (!store_collect (ctx, blobs, 0, &stats, error))
-    return FALSE;
-  out_removed->freed_bytes = stats.freed_bytes;
-  out_removed->has_freed = TRUE;
-#endif
+  g_autoptr (GError) problem = NULL;
+  if (store_collect (ctx, blobs, 0, &stats, &problem))
+    {
+      out_removed->freed_bytes = stats.freed_bytes;
+      out_removed->has_freed = TRUE;
+    }
+  else if (am_error_has_reason (problem, "StoreBusy"))
+    cli_remark (cli, "Note: %s", problem->message);
+  else
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
   return TRUE;
 }
 

@@ -109,6 +109,12 @@ object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n
   return ctx_check (ctx, error) && self->klass->sync (ctx, self, keys, n_keys, error);
 }
 
+gboolean
+object_store_lock (ObjectStore *self, gboolean exclusive)
+{
+  return self->klass->lock != NULL && self->klass->lock (self, exclusive);
+}
+
 void
 object_store_free (ObjectStore *self)
 {

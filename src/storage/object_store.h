@@ -30,6 +30,7 @@ typedef struct {
   GPtrArray *(*list) (Ctx *ctx, ObjectStore *self, const char *prefix, const char *after, guint limit,
                       GError **error);
   gboolean (*sync) (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
+  gboolean (*lock) (ObjectStore *self, gboolean exclusive); /* NULL: cannot be had alone */
   void (*free) (ObjectStore *self);
 } ObjectStoreClass;
 
@@ -69,6 +70,9 @@ GPtrArray *object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, c
                               GError **error);
 /* Makes lazily committed objects survive a power cut. */
 gboolean object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
+/* Every process that has a store open holds it shared. With `exclusive`, takes it for this process alone:
+ * FALSE at once when others have it open, or when this kind of store cannot tell. Without, goes back. */
+gboolean object_store_lock (ObjectStore *self, gboolean exclusive);
 void object_store_free (ObjectStore *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ObjectStore, object_store_free)
 

@@ -133,6 +133,12 @@ fault_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, 
   return strike (self, error) && object_store_sync (ctx, self->inner, keys, n_keys, error);
 }
 
+static gboolean
+fault_lock (ObjectStore *base, gboolean exclusive)
+{
+  return object_store_lock (((FaultStore *) base)->inner, exclusive);
+}
+
 static void
 fault_free (ObjectStore *base)
 {
@@ -145,7 +151,7 @@ ObjectStore *
 object_store_fault_new (ObjectStore *inner)
 {
   static const ObjectStoreClass klass
-    = { fault_open, fault_stat, fault_create, fault_remove, fault_list, fault_sync, fault_free };
+    = { fault_open, fault_stat, fault_create, fault_remove, fault_list, fault_sync, fault_lock, fault_free };
   FaultStore *self = g_new0 (FaultStore, 1);
   self->base.klass = &klass;
   self->inner = inner;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,11 +16,14 @@
 #define STALE_TEMP_SECONDS (24 * 3600)
 #define COMMIT_ATTEMPTS 4
 #define MAX_DEPTH 32
+#define LOCK_WAIT_US (120 * G_USEC_PER_SEC)
+#define LOCK_POLL_US 20000
 
 typedef struct {
   ObjectStore base;
   char *root;
   char *temp_dir;
+  int lock_fd; /* of the marker: held shared by everybody who has the store open */
 } FsStore;
 
 typedef struct {
@@ -297,10 +301,24 @@ fs_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GEr
   return TRUE;
 }
 
+static gboolean
+fs_lock (ObjectStore *base, gboolean exclusive)
+{
+  FsStore *self = (FsStore *) base;
+  if (self->lock_fd < 0)
+    return FALSE;
+  if (flock (self->lock_fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0)
+    return TRUE;
+  /* A conversion that fails gives up what was held: take it back. */
+  flock (self->lock_fd, LOCK_SH);
+  return FALSE;
+}
+
 static void
 fs_free (ObjectStore *base)
 {
   FsStore *self = (FsStore *) base;
+  am_autofd_cleanup (&self->lock_fd);
   g_free (self->root);
   g_free (self->temp_dir);
   g_free (self);
@@ -320,6 +338,29 @@ remove_stale_temps (FsStore *self)
     }
   if (dir != NULL)
     closedir (dir);
+}
+
+/* Waits for somebody who has the store alone, which is never long. */
+static gboolean
+share_lock (FsStore *self, GError **error)
+{
+  g_autofree char *marker = key_path (self, MARKER);
+  self->lock_fd = open (marker, O_RDONLY | O_CLOEXEC);
+  if (self->lock_fd < 0)
+    return am_fail_errno (error, errno, "cannot open %s", marker);
+  for (gint64 until = g_get_monotonic_time () + LOCK_WAIT_US; flock (self->lock_fd, LOCK_SH | LOCK_NB) < 0;)
+    {
+      if (errno != EWOULDBLOCK)
+        {
+          /* A file system without locks: such a store can never be had alone, so nothing is collected there. */
+          am_autofd_cleanup (&self->lock_fd);
+          return TRUE;
+        }
+      if (g_get_monotonic_time () > until)
+        return am_fail (error, AM_ERROR_UNAVAILABLE, "StoreBusy", "another process is cleaning up store %s", self->root);
+      g_usleep (LOCK_POLL_US);
+    }
+  return TRUE;
 }
 
 /* A store is known by its marker; an empty or new directory becomes one. */
@@ -346,13 +387,14 @@ claim_root (FsStore *self, gboolean create, GError **error)
 ObjectStore *
 object_store_fs_new (const char *root, gboolean create, GError **error)
 {
-  static const ObjectStoreClass klass = { fs_open, fs_stat, fs_create, fs_remove, fs_list, fs_sync, fs_free };
+  static const ObjectStoreClass klass = { fs_open, fs_stat, fs_create, fs_remove, fs_list, fs_sync, fs_lock, fs_free };
   FsStore *self = g_new0 (FsStore, 1);
   g_autoptr (ObjectStore) owner = &self->base;
   self->base.klass = &klass;
+  self->lock_fd = -1;
   self->root = g_canonicalize_filename (root, NULL);
   self->temp_dir = g_strdup_printf ("%s/%s", self->root, TEMP_DIR);
-  if (!claim_root (self, create, error))
+  if (!claim_root (self, create, error) || !share_lock (self, error))
     return NULL;
   if (!g_file_test (self->temp_dir, G_FILE_TEST_IS_DIR))
     {
