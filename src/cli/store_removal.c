@@ -57,6 +57,41 @@ is_named (Ctx *ctx, Removal *self, const Digest *digest, gboolean *out_named, GE
          && (*out_named || has_parent (ctx, self, digest, out_named, error));
 }
 
+/* Blobs that the repository's manifests name. */
+static GHashTable *
+named_blobs (Ctx *ctx, Removal *self, GError **error)
+{
+  g_autoptr (GPtrArray) all = manifest_link_list (ctx, self->objects, self->repository->name, error);
+  g_autoptr (GHashTable) named = g_hash_table_new_full (digest_hash, digest_equal_func, g_free, NULL);
+  for (guint i = 0; all != NULL && i < all->len; i++)
+    {
+      g_autoptr (Manifest) manifest = load_manifest (ctx, self, all->pdata[i]);
+      g_autoptr (GArray) refs = manifest != NULL ? manifest_refs (manifest) : NULL;
+      for (guint j = 0; refs != NULL && j < refs->len; j++)
+        {
+          const Digest *digest = &g_array_index (refs, ManifestRef, j).descriptor->digest;
+          g_hash_table_add (named, g_memdup2 (digest, sizeof *digest));
+        }
+    }
+  return all != NULL ? g_steal_pointer (&named) : NULL;
+}
+
+/* The repository lets go of what only the removed manifest named. */
+static gboolean
+release_blobs (Ctx *ctx, Removal *self, const Manifest *removed, GError **error)
+{
+  g_autoptr (GHashTable) named = named_blobs (ctx, self, error);
+  g_autoptr (GArray) refs = manifest_refs (removed);
+  for (guint i = 0; named != NULL && i < refs->len; i++)
+    {
+      const ManifestRef *ref = &g_array_index (refs, ManifestRef, i);
+      if (ref->role != MANIFEST_REF_CHILD && !g_hash_table_contains (named, &ref->descriptor->digest)
+          && !layer_link_remove (ctx, self->objects, self->repository->name, &ref->descriptor->digest, error))
+        return FALSE;
+    }
+  return named != NULL;
+}
+
 static gboolean
 remove_manifest (Ctx *ctx, Removal *self, const Digest *digest, GError **error)
 {
@@ -74,7 +109,7 @@ remove_manifest (Ctx *ctx, Removal *self, const Digest *digest, GError **error)
           || (exists && !named && !remove_manifest (ctx, self, &child->digest, error)))
         return FALSE;
     }
-  return TRUE;
+  return manifest == NULL || release_blobs (ctx, self, manifest, error);
 }
 
 static gboolean

@@ -221,6 +221,13 @@ take_chunk (Ctx *ctx, gpointer data, guint64 offset_bytes, const guint8 *bytes, 
   return chunk_file_write (self->file, offset_bytes, bytes, size, error);
 }
 
+static void
+on_chunk_transfer (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
+{
+  Assembly *self = data;
+  on_transfer (logical_bytes, moved_bytes, self->fetch);
+}
+
 /* One byte a chunk: 1 for those that are neither right nor to come from the local store. Returns how many. */
 static guint
 list_wanted (Assembly *self, guint8 *out_wanted)
@@ -241,7 +248,7 @@ fetch_wanted (Ctx *ctx, Assembly *self, GError **error)
   if (list_wanted (self, wanted) == 0)
     return TRUE;
   return repository_read_chunks (ctx, self->fetch->source->repository, self->recipe, wanted, take_chunk,
-                                 on_transfer, self->fetch, error);
+                                 on_chunk_transfer, self, error);
 }
 
 /* Marks what the local store has. */
