@@ -22,6 +22,15 @@ model_clear (gpointer data)
   StoredModel *self = data;
   g_free (self->repository);
   g_free (self->tag);
+  g_free (self->problem);
+}
+
+/* A damaged model must not hide the others. */
+static void
+note_problem (StoredModel *self, const GError *error)
+{
+  if (self->problem == NULL)
+    self->problem = g_strdup (error->message);
 }
 
 void
@@ -42,63 +51,64 @@ count_object (Walk *self, StoredModel *model, char *name, guint64 n_bytes)
     self->listing->stored_bytes += n_bytes;
 }
 
-static gboolean
-measure_blob (Ctx *ctx, Walk *self, const Descriptor *blob, StoredModel *model, GError **error)
+static void
+measure_blob (Ctx *ctx, Walk *self, const Descriptor *blob, StoredModel *model)
 {
   g_autoptr (GError) missing = NULL;
   BlobInfo info;
   model->logical_bytes += blob->size_bytes;
   if (!blob_store_stat (ctx, self->blobs, &blob->digest, &info, &missing))
     {
-      model->is_damaged = TRUE;
-      am_ignore (&missing, "verify reports it; a listing goes on");
-      return TRUE;
+      note_problem (model, missing);
+      return;
     }
   if (info.n_chunks == 0)
     {
       count_object (self, model, digest_to_string (&blob->digest), info.stored_bytes);
-      return TRUE;
+      return;
     }
-  g_autoptr (Recipe) recipe = blob_store_recipe (ctx, self->blobs, &blob->digest, error);
+  g_autoptr (Recipe) recipe = blob_store_recipe (ctx, self->blobs, &blob->digest, &missing);
   if (recipe == NULL)
-    return FALSE;
+    {
+      note_problem (model, missing);
+      return;
+    }
   for (guint i = 0; i < recipe->entries->len; i++)
     {
       const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
       count_object (self, model, chunk_key (entry->digest), entry->encoded_size + CHUNK_FRAME_HEADER_BYTES);
     }
-  return TRUE;
 }
 
-static gboolean
-measure_manifest (Ctx *ctx, Walk *self, const Digest *digest, int depth, StoredModel *model, GError **error)
+static void
+measure_manifest (Ctx *ctx, Walk *self, const Digest *digest, int depth, StoredModel *model)
 {
   g_autoptr (GError) problem = NULL;
   g_autoptr (GBytes) bytes = blob_store_get (ctx, self->blobs, digest, MANIFEST_MAX_BYTES, &problem);
   g_autoptr (Manifest) manifest = bytes != NULL ? manifest_parse (bytes, NULL, &problem) : NULL;
-  if (manifest == NULL || depth > MAX_INDEX_DEPTH)
+  if (manifest == NULL)
     {
-      model->is_damaged = TRUE;
-      am_ignore (&problem, "verify reports it; a listing goes on");
-      return TRUE;
+      note_problem (model, problem);
+      return;
     }
+  if (depth > MAX_INDEX_DEPTH)
+    return;
   count_object (self, model, digest_to_string (digest), g_bytes_get_size (bytes));
   g_autoptr (GArray) refs = manifest_refs (manifest);
   for (guint i = 0; i < refs->len; i++)
     {
       const ManifestRef *ref = &g_array_index (refs, ManifestRef, i);
-      gboolean good = ref->may_be_absent ? TRUE
-                      : ref->role == MANIFEST_REF_CHILD
-                        ? measure_manifest (ctx, self, &ref->descriptor->digest, depth + 1, model, error)
-                        : measure_blob (ctx, self, ref->descriptor, model, error);
-      if (!good)
-        return FALSE;
+      if (ref->may_be_absent)
+        continue;
+      if (ref->role == MANIFEST_REF_CHILD)
+        measure_manifest (ctx, self, &ref->descriptor->digest, depth + 1, model);
+      else
+        measure_blob (ctx, self, ref->descriptor, model);
     }
-  return TRUE;
 }
 
-static gboolean
-add_model (Ctx *ctx, Walk *self, const char *repository, const char *tag, const Digest *digest, GError **error)
+static void
+add_model (Ctx *ctx, Walk *self, const char *repository, const char *tag, const Digest *digest)
 {
   StoredModel model = { .repository = g_strdup (repository), .tag = g_strdup (tag), .digest = *digest };
   g_autofree char *key = blob_data_key (digest);
@@ -107,11 +117,10 @@ add_model (Ctx *ctx, Walk *self, const char *repository, const char *tag, const 
   if (object_store_stat (ctx, self->objects, key, &info, &missing))
     model.modified_ms = info.modified_ms;
   else
-    model.is_damaged = TRUE;
-  am_ignore (&missing, "the listing shows it as damaged");
-  gboolean good = !self->with_sizes || measure_manifest (ctx, self, digest, 0, &model, error);
+    note_problem (&model, missing);
+  if (self->with_sizes)
+    measure_manifest (ctx, self, digest, 0, &model);
   g_array_append_val (self->listing->models, model);
-  return good;
 }
 
 static gboolean
@@ -123,9 +132,9 @@ add_tagged (Ctx *ctx, Walk *self, const char *repository, GHashTable *out_named,
   for (guint i = 0; i < tags->len; i++)
     {
       Digest digest;
-      if (!tag_get (ctx, self->objects, repository, tags->pdata[i], &digest, error)
-          || !add_model (ctx, self, repository, tags->pdata[i], &digest, error))
+      if (!tag_get (ctx, self->objects, repository, tags->pdata[i], &digest, error))
         return FALSE;
+      add_model (ctx, self, repository, tags->pdata[i], &digest);
       g_hash_table_add (out_named, g_memdup2 (&digest, sizeof digest));
     }
   return TRUE;
@@ -162,20 +171,26 @@ add_repository (Ctx *ctx, Walk *self, const char *repository, GError **error)
     return FALSE;
   name_dependents (ctx, self, digests, named);
   for (guint i = 0; i < digests->len; i++)
-    if (!g_hash_table_contains (named, digests->pdata[i])
-        && !add_model (ctx, self, repository, NULL, digests->pdata[i], error))
-      return FALSE;
+    if (!g_hash_table_contains (named, digests->pdata[i]))
+      add_model (ctx, self, repository, NULL, digests->pdata[i]);
   return TRUE;
+}
+
+StoreListing *
+store_listing_new_empty (void)
+{
+  StoreListing *self = g_new0 (StoreListing, 1);
+  self->models = g_array_new (FALSE, FALSE, sizeof (StoredModel));
+  g_array_set_clear_func (self->models, model_clear);
+  return self;
 }
 
 StoreListing *
 store_listing_new (Ctx *ctx, BlobStore *blobs, const char *repository, gboolean with_sizes, GError **error)
 {
-  g_autoptr (StoreListing) listing = g_new0 (StoreListing, 1);
+  g_autoptr (StoreListing) listing = store_listing_new_empty ();
   g_autoptr (GHashTable) counted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   Walk walk = { blobs, blob_store_objects (blobs), with_sizes, listing, counted };
-  listing->models = g_array_new (FALSE, FALSE, sizeof (StoredModel));
-  g_array_set_clear_func (listing->models, model_clear);
   g_autoptr (GPtrArray) names = repository_list (ctx, walk.objects, error);
   gboolean found = repository == NULL;
   if (names == NULL)

@@ -11,7 +11,7 @@ typedef struct {
   Digest digest;
   guint64 logical_bytes, stored_bytes; /* stored: of its own chunks, those it shares with others in full */
   gint64 modified_ms;
-  gboolean is_damaged; /* its manifest cannot be read: sizes are 0 */
+  char *problem; /* why its sizes are not the whole truth; NULL when they are */
 } StoredModel;
 
 typedef struct {
@@ -22,5 +22,6 @@ typedef struct {
 /* `repository` NULL: all of them. NOT_FOUND (reason NAME_UNKNOWN) when there is none of that name. */
 StoreListing *store_listing_new (Ctx *ctx, BlobStore *blobs, const char *repository, gboolean with_sizes,
                                  GError **error);
+StoreListing *store_listing_new_empty (void);
 void store_listing_free (StoreListing *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (StoreListing, store_listing_free)
