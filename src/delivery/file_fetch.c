@@ -228,12 +228,6 @@ on_chunk_transfer (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
   on_transfer (logical_bytes, moved_bytes, self->fetch);
 }
 
-static void
-on_chunk_transfer (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
-{
-  on_transfer (logical_bytes, moved_bytes, ((Assembly *) data)->fetch);
-}
-
 /* One byte a chunk: 1 for those that are neither right nor to come from the local store. Returns how many. */
 static guint
 list_wanted (Assembly *self, guint8 *out_wanted)
