@@ -147,7 +147,7 @@ def main():
     if args.write_docs:
         write_docs(results)
     names = {measure.name for measure in picked}
-    sys.exit(any(not result["holds"] for result in results if result["measure"] in names))
+    sys.exit(not args.quick and any(not result["holds"] for result in results if result["measure"] in names))
 
 
 if __name__ == "__main__":
