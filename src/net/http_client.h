@@ -23,7 +23,8 @@ HttpClient *http_client_new (const HttpClientConfig *config, GError **error);
 void http_client_free (HttpClient *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (HttpClient, http_client_free)
 
-/* Credentials belong to (scheme, host, port): sent only there, never after a redirect elsewhere.
+/* Credentials belong to (scheme, host, port): sent only there, never after a redirect elsewhere. The same
+ * goes for Authorization and Cookie lines among a call's headers, which win over these.
  * `authorization` is the whole header value ("Basic ..." or "Bearer ..."); NULL removes it. */
 void http_client_set_credentials (HttpClient *self, const char *origin_url, const char *authorization);
 
@@ -57,8 +58,9 @@ typedef struct {
   gsize reply_limit_bytes;      /* 0: 8 MiB; more gives RESOURCE_EXHAUSTED */
   gboolean idempotent;          /* may be sent again after a failure whose effect is unknown;
                                    GET, HEAD, PUT and DELETE are by nature */
-  gboolean no_redirects;        /* a 3xx is then an answer like another */
-  const guint *accept_statuses; /* 0-terminated: statuses other than 2xx that are answers, not errors */
+  gboolean no_redirects;        /* a redirect is then an answer, not an error */
+  const guint *accept_statuses; /* 0-terminated: statuses other than 2xx that are answers, not errors;
+                                   a redirect among them is not followed */
 } HttpCall;
 
 typedef struct {
@@ -79,6 +81,8 @@ const char *http_reply_header (const HttpReply *self, const char *lower_case_nam
  * 413 and 429 RESOURCE_EXHAUSTED (429 and 408, 5xx but 501 are retried), 416 OUT_OF_RANGE, 5xx
  * UNAVAILABLE, 501 UNIMPLEMENTED; the reason is the first OCI error code of the body if it has one, the
  * message names method, URL without query and user info, and status. `out_reply` is also filled (status,
- * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE. */
+ * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE; a
+ * certificate that is not trusted (reason CertificateNotTrusted), a redirect from https to http and too
+ * many redirects are FAILED_PRECONDITION; CANCELLED and DEADLINE_EXCEEDED come within 0.1 s. */
 gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply,
                            GError **error);

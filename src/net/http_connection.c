@@ -149,12 +149,13 @@ http_connection_fd (HttpConnection *self)
   return self->fd;
 }
 
-/* A client that is gone wants no answer: its request's context is cancelled. While a body arrives, the
- * end of its stream may stand behind bytes we have not read yet, so only an error counts there. */
+/* A client that is gone wants no answer: its request's context is cancelled. The end of its stream tells
+ * that while a handler works, as it does in other servers. While a body arrives it may stand behind bytes
+ * we have not read yet, and while a response leaves sending finds out: there only an error counts. */
 static void
 cancel_if_vanished_locked (HttpConnection *self)
 {
-  struct pollfd fd = { .fd = self->fd, .events = self->state == HTTP_CONNECTION_BODY ? 0 : POLLRDHUP };
+  struct pollfd fd = { .fd = self->fd, .events = self->state == HTTP_CONNECTION_HANDLING ? POLLRDHUP : 0 };
   if (self->ctx != NULL && poll (&fd, 1, 0) > 0 && (fd.revents & (POLLERR | POLLHUP | POLLRDHUP)) != 0)
     ctx_cancel (self->ctx);
 }

@@ -14,7 +14,7 @@
 #define HEADER_MS 400
 #define PROGRESS_MS 500
 #define IDLE_MS 700
-#define LATE_MS 600 /* how much later than its time a cut may come on a busy machine */
+#define LATE_MS 1500 /* how much later than its time a cut may come on a busy machine */
 
 static gint sinks_alive, handlers_cancelled, handlers_done;
 static GMutex abort_lock;
@@ -124,7 +124,7 @@ set_up (Fixture *self, gconstpointer data)
     .progress_timeout_ms = PROGRESS_MS,
     .progress_bytes = 16 * 1024,
     .idle_timeout_ms = IDLE_MS,
-    .drain_timeout_ms = 800,
+    .drain_timeout_ms = 1500,
     .max_connections = 8,
     .max_connections_per_peer = 6,
     .max_header_bytes = 4096,
@@ -428,7 +428,7 @@ test_drain (Fixture *self, gconstpointer data)
   g_usleep (50 * 1000);
   gint64 start_us = g_get_monotonic_time ();
   GThread *thread = g_thread_new ("drain", drain, self->server);
-  g_assert_true (raw_closes_within (idle, 200));
+  g_assert_true (raw_closes_within (idle, 300));
   struct sockaddr_in where = { .sin_family = AF_INET, .sin_port = htons (port) };
   where.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
   am_autofd int late = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -438,7 +438,7 @@ test_drain (Fixture *self, gconstpointer data)
   g_assert_cmpuint (reply.status, ==, 200);
   g_assert_cmpstr (connection, ==, "close");
   g_thread_join (thread);
-  assert_between ((g_get_monotonic_time () - start_us) / 1000, 300, 750);
+  assert_between ((g_get_monotonic_time () - start_us) / 1000, 300, 1400);
 }
 
 static void
@@ -451,7 +451,7 @@ test_drain_timeout (Fixture *self, gconstpointer data)
   g_usleep (50 * 1000);
   gint64 start_us = g_get_monotonic_time ();
   http_server_drain (self->server);
-  assert_between ((g_get_monotonic_time () - start_us) / 1000, 750, 800 + LATE_MS);
+  assert_between ((g_get_monotonic_time () - start_us) / 1000, 1450, 1500 + LATE_MS);
   wait_for (&handlers_cancelled, cancelled + 1);
   wait_for (&fixture_sources_alive, 0);
 }

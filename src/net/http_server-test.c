@@ -497,6 +497,92 @@ test_vanishing_uploader (Fixture *self, gconstpointer data)
   g_assert_cmpint (g_atomic_int_get (&uploads_finished), ==, finished);
 }
 
+/* HTTP/1.0 keeps no connection unless asked, and needs no header at all. */
+static void
+test_http_1_0 (Fixture *self, gconstpointer data)
+{
+  g_auto (RawReply) bare = { 0 }, kept = { 0 }, again = { 0 };
+  am_autofd int fd = raw_connect (http_server_port (self->server));
+  raw_ask (fd, "GET /blob/5 HTTP/1.0\r\n\r\n", &bare);
+  check_alphabet (bare.body, 5);
+  g_assert_true (raw_closes_within (fd, 2000));
+  raw_ask (self->fd, "GET /blob/5 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", &kept);
+  check_alphabet (kept.body, 5);
+  raw_ask (self->fd, "GET /blob/6 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", &again);
+  check_alphabet (again.body, 6);
+  g_assert_true (raw_closes_within (self->fd, 2000));
+}
+
+static gboolean
+never_ready (Ctx *ctx, gpointer service, GError **error)
+{
+  return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "the %s is missing", (const char *) service);
+}
+
+static void
+write_plain_error (HttpRequest *req, HttpResponse *res, const GError *error)
+{
+  g_autofree char *text = g_strdup_printf ("%s: %s", http_request_path (req), error->message);
+  http_response_text (res, "text/plain", text);
+}
+
+static void
+test_hooks (void)
+{
+  g_autoptr (Ctx) ctx = ctx_new ();
+  g_autoptr (GError) error = NULL;
+  HttpServerConfig config = { .listen_address = "127.0.0.1:0",
+                              .service = (gpointer) "key",
+                              .ready = never_ready,
+                              .write_error = write_plain_error };
+  g_autoptr (HttpServer) server = http_server_start (ctx, &config, &error);
+  g_assert_no_error (error);
+  g_auto (RawReply) ready = { 0 }, missing = { 0 }, bad = { 0 };
+  am_autofd int fd = raw_connect (http_server_port (server));
+  raw_ask (fd, "GET /readyz HTTP/1.1\r\n" HOST "\r\n", &ready);
+  g_assert_cmpuint (ready.status, ==, 503);
+  g_assert_cmpstr (ready.body->str, ==, "/readyz: not ready: the key is missing");
+  raw_ask (fd, "GET /x?secret HTTP/1.1\r\n" HOST "\r\n", &missing);
+  g_assert_cmpuint (missing.status, ==, 404);
+  g_assert_cmpstr (missing.body->str, ==, "/x: there is nothing at this path");
+  raw_ask (fd, "GET /%zz?secret HTTP/1.1\r\n" HOST "\r\n", &bad);
+  g_assert_cmpuint (bad.status, ==, 400);
+  g_assert_cmpstr (bad.body->str, ==, "/%zz: malformed path");
+}
+
+/* One JSON line a request, without the query; health checks are not worth one. */
+static void
+test_access_log (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *path = NULL, *log = NULL;
+  am_autofd int file = g_file_open_tmp ("access-XXXXXX", &path, &error);
+  am_autofd int saved = dup (STDERR_FILENO);
+  g_auto (RawReply) reply = { 0 }, healthy = { 0 }, refused = { 0 };
+  dup2 (file, STDERR_FILENO);
+  am_log_init (AM_LOG_INFO, AM_LOG_FORMAT_JSON, "test");
+  raw_ask (self->fd,
+           "GET /blob/7?secret=1 HTTP/1.1\r\n" HOST "Authorization: me\r\nX-Request-Id: id-1\r\n\r\n",
+           &reply);
+  raw_ask (self->fd, "GET /healthz HTTP/1.1\r\n" HOST "\r\n", &healthy);
+  raw_ask (self->fd, "PUT /upload?refuse=secret HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", &refused);
+  g_clear_pointer (&self->server, http_server_free);
+  am_log_init (AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
+  dup2 (saved, STDERR_FILENO);
+  g_assert_true (g_file_get_contents (path, &log, NULL, &error));
+  unlink (path);
+  g_auto (GStrv) lines = g_strsplit (log, "\n", -1);
+  g_assert_cmpuint (g_strv_length (lines), ==, 3); /* two, and what follows the last */
+  g_assert_null (strstr (log, "secret"));
+  g_assert_nonnull (strstr (lines[0],
+                            "\"msg\":\"request\",\"component\":\"test\",\"request_id\":\"id-1\",\"method\":"
+                            "\"GET\",\"path\":\"/blob/7\",\"status\":\"200\",\"bytes_in\":\"0\","
+                            "\"bytes_out\":\"7\",\"duration_ms\":\""));
+  g_assert_nonnull (strstr (lines[0], "\"peer\":\"127.0.0.1\",\"identity\":\"me\"}"));
+  g_assert_nonnull (strstr (lines[1], "\"status\":\"403\""));
+  g_assert_nonnull (strstr (lines[1], "\"err\":\"not here\"}"));
+}
+
 static void
 test_bad_config (void)
 {
@@ -539,6 +625,8 @@ main (int argc, char **argv)
     { "smuggling", test_smuggling },
     { "pipelining", test_pipelining },
     { "vanishing-uploader", test_vanishing_uploader },
+    { "http-1.0", test_http_1_0 },
+    { "access-log", test_access_log },
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
@@ -546,6 +634,7 @@ main (int argc, char **argv)
     g_autofree char *path = g_strconcat ("/http-server/", tests[i].name, NULL);
     g_test_add (path, Fixture, NULL, set_up, tests[i].func, tear_down);
   }
+  g_test_add_func ("/http-server/hooks", test_hooks);
   g_test_add_func ("/http-server/bad-config", test_bad_config);
   return g_test_run ();
 }

@@ -12,8 +12,9 @@ typedef struct HttpResponse HttpResponse;
 
 typedef gboolean (*HttpHandler) (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error);
 
-/* `pattern`: "/v2/{name+}/blobs/{digest}": {x} is one segment, {x+} one or more. The first row whose
- * method and pattern fit wins; a path that fits under another method only answers 405 with Allow.
+/* `pattern`: "/v2/{name+}/blobs/{digest}": {x} is one segment, {x+} one or more (at most one of these a
+ * pattern). Segments are told apart before they are decoded: "%2F" may stand in an {x}, never in an
+ * {x+}. "." and ".." segments, NUL and control bytes answer 400. The first row whose method and pattern fit wins; a path that fits under another method only answers 405 with Allow.
  * GET rows serve HEAD too (the body is left out by the server). `body_limit_bytes` > 0: the body is
  * collected first (413 above it) and found with http_request_body; 0: no body is accepted beyond an
  * empty one unless the handler sets a sink. */
@@ -26,8 +27,9 @@ typedef struct {
 } HttpRoute;
 
 /* Receives a streamed request body on the connection's thread. `finish` is called once after the last
- * byte and fills the response; `free` always comes last, also when the client vanished (then finish
- * never came). An error from write answers at once and closes the connection. */
+ * byte and fills the response; `free` always comes last (before the response is sent), also when the
+ * client vanished (then finish never came). An error from write answers at once and closes the
+ * connection; such an answer must have its body in memory. */
 typedef struct {
   gboolean (*write) (Ctx *ctx, gpointer self, gconstpointer data, gsize size, GError **error);
   gboolean (*finish) (Ctx *ctx, gpointer self, HttpRequest *req, HttpResponse *res, GError **error);
@@ -56,16 +58,20 @@ typedef struct {
   const HttpRoute *routes;
   gsize n_routes;
   gpointer service; /* http_request_service */
-  /* Called before each handler (authentication); FALSE with an error ends the request. May be NULL. */
+  /* Called before each handler and before a body is read (authentication); FALSE with an error ends the
+   * request. Not for /healthz, /readyz and /metrics. May be NULL. */
   gboolean (*authorize) (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error);
-  /* Turns an error into headers and body; NULL: {"errors":[{"code","message"}]} as OCI has it. */
+  /* Turns an error into headers and body; NULL: {"errors":[{"code","message"}]} as OCI has it. Headers
+   * set before the error (WWW-Authenticate, Content-Range) are kept, a body is not. */
   void (*write_error) (HttpRequest *req, HttpResponse *res, const GError *error);
   /* For /readyz: FALSE with an error that says why. NULL: always ready until draining. */
   gboolean (*ready) (Ctx *ctx, gpointer service, GError **error);
 } HttpServerConfig;
 
 /* Starts listening; /healthz, /readyz and /metrics are served besides `routes`. The strings of
- * `config` are copied, tables and service are not. Every request's context is a child of `ctx`.
+ * `config` are copied, tables and service are not. Every request's context is a child of `ctx`; it is
+ * cancelled when the client goes away or is cut, and when draining took too long: a handler that heeds
+ * it ends, one that does not holds http_server_free up.
  * UNAVAILABLE when the address cannot be bound, INVALID_ARGUMENT for a bad address or certificate. */
 HttpServer *http_server_start (Ctx *ctx, const HttpServerConfig *config, GError **error);
 guint16 http_server_port (HttpServer *self);

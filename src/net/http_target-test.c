@@ -70,7 +70,8 @@ test_parse (void)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
     g_auto (HttpTarget) target = { 0 };
     g_autoptr (GError) error = NULL;
-    g_test_message ("%s", rows[i].raw);
+    g_autofree char *shown = g_strescape (rows[i].raw, NULL);
+    g_test_message ("%s", shown);
     gboolean parsed = http_target_parse (rows[i].raw, &target, &error);
     g_autofree char *description = parsed ? describe (&target) : NULL;
     g_assert_cmpstr (description, ==, rows[i].description);

@@ -109,7 +109,8 @@ collect (HttpTransfer *self, const char *data, gsize size)
 {
   gsize limit = HTTP_ERROR_BODY_LIMIT;
   if (is_accepted (self))
-    limit = self->call->reply_limit_bytes > 0 ? self->call->reply_limit_bytes : DEFAULT_REPLY_LIMIT;
+    limit = self->call->reply_limit_bytes > 0 ? MIN (self->call->reply_limit_bytes, G_MAXUINT / 2)
+                                              : DEFAULT_REPLY_LIMIT;
   if (size <= limit && self->body->len <= limit - size) {
     g_byte_array_append (self->body, (const guint8 *) data, (guint) size);
     return TRUE;
@@ -305,7 +306,9 @@ fail_curl (HttpTransfer *self, CURLcode code, HttpFailure *out_failure, GError *
 {
   AmErrorCode kind = AM_ERROR_UNAVAILABLE;
   const char *reason = NULL;
-  *out_failure = HTTP_FAILED_UNKNOWN;
+  curl_off_t sent_after_us = 0;
+  curl_easy_getinfo (self->handle->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_after_us);
+  *out_failure = sent_after_us > 0 ? HTTP_FAILED_UNKNOWN : HTTP_FAILED_BEFORE_SENDING;
   for (gsize i = 0; i < G_N_ELEMENTS (curl_failures); i++)
     if (curl_failures[i].code == code) {
       kind = curl_failures[i].error;

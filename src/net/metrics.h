@@ -14,7 +14,7 @@ Metric *metric_declare (const char *name, MetricType type, const char *help, con
 void metric_add (Metric *self, double amount, ...) G_GNUC_NULL_TERMINATED;
 void metric_set (Metric *self, double value, ...) G_GNUC_NULL_TERMINATED;
 void metric_observe (Metric *self, double seconds, ...) G_GNUC_NULL_TERMINATED;
-double metric_value (Metric *self, ...) G_GNUC_NULL_TERMINATED; /* for tests */
+double metric_value (Metric *self, ...) G_GNUC_NULL_TERMINATED; /* for tests; a histogram's count */
 void metric_remove (Metric *self, ...) G_GNUC_NULL_TERMINATED;
 /* All families in name order, escaped as the format says. Caller frees. */
 char *metrics_render (void);

@@ -236,6 +236,63 @@ raw_server_free (RawServer *self)
   g_free (self);
 }
 
+void
+raw_script_clear (RawScript *self)
+{
+  raw_server_free (self->server); /* joins the thread that writes the requests */
+  g_clear_pointer (&self->requests, g_ptr_array_unref);
+}
+
+static void
+serve_script (int fd, guint n, gpointer data)
+{
+  RawScript *self = data;
+  char *head = raw_read_head (fd);
+  if (head == NULL)
+    return;
+  g_mutex_lock (&self->lock);
+  g_ptr_array_add (self->requests, head);
+  g_mutex_unlock (&self->lock);
+  const char *answer = self->answers[MIN (n, self->n_answers) - 1];
+  raw_try_send (fd, answer, strlen (answer));
+}
+
+RawServer *
+raw_script_start (RawScript *self, const char *const *answers)
+{
+  self->answers = answers;
+  self->n_answers = g_strv_length ((char **) answers);
+  self->requests = g_ptr_array_new_with_free_func (g_free);
+  self->server = raw_server_start (serve_script, self);
+  return self->server;
+}
+
+const char *
+raw_script_request (RawScript *self, guint n)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  g_assert_cmpuint (n, <, self->requests->len);
+  return g_ptr_array_index (self->requests, n);
+}
+
+HttpClient *
+fixture_client (void)
+{
+  g_autoptr (GError) error = NULL;
+  HttpClientConfig config = {
+    .retry_base_ms = 1, .no_progress_timeout_ms = 400, .connect_timeout_ms = 2000, .proxy = ""
+  };
+  HttpClient *client = http_client_new (&config, &error);
+  g_assert_no_error (error);
+  return client;
+}
+
+char *
+fixture_url (RawServer *server, const char *path)
+{
+  return g_strdup_printf ("http://127.0.0.1:%u%s", raw_server_port (server), path);
+}
+
 typedef struct {
   guint64 size, position, fail_at;
 } FixtureSource;

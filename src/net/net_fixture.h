@@ -1,6 +1,7 @@
 /* For the tests of net/: a raw HTTP client that can misbehave, and small servers that do. */
 #pragma once
 
+#include "net/http_client.h"
 #include "net/http_server.h"
 
 typedef struct {
@@ -37,6 +38,24 @@ void raw_server_free (RawServer *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RawServer, raw_server_free)
 /* Reads one request's head (and nothing of its body); FALSE at the end. Caller frees. */
 char *raw_read_head (int fd);
+
+/* A server that plays a list of answers, one a connection, the last one again and again. */
+typedef struct {
+  const char *const *answers; /* NULL-terminated */
+  guint n_answers;
+  GMutex lock;
+  GPtrArray *requests; /* heads */
+  RawServer *server;
+} RawScript;
+RawServer *raw_script_start (RawScript *self, const char *const *answers);
+/* Head of the n-th request, from 0. */
+const char *raw_script_request (RawScript *self, guint n);
+void raw_script_clear (RawScript *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RawScript, raw_script_clear)
+
+/* A client that is quick to give up, and a URL of such a server for it; the caller frees both. */
+HttpClient *fixture_client (void);
+char *fixture_url (RawServer *server, const char *path);
 
 /* Body source of `size` bytes that repeat the alphabet; fails at `fail_at` when that is not 0. */
 extern const HttpBodySource fixture_source;
