@@ -1,7 +1,5 @@
 #include "registry/read_ahead.h"
 
-#include "base/sha256.h"
-
 #define N_BLOCKS 4
 
 typedef struct {
@@ -14,8 +12,7 @@ struct ReadAhead {
   Ctx *ctx;
   Reader *content;
   guint64 offset_bytes;
-  gboolean with_hash;
-  Sha256 hash;
+  Hasher *hasher;
   GThread *thread;
   GMutex lock;
   GCond changed;
@@ -35,8 +32,8 @@ fill (ReadAhead *self, Block *block)
       || !reader_read_at (self->ctx, self->content, self->offset_bytes, block->bytes, block->size, &block->error))
     return;
   self->offset_bytes += block->size;
-  if (self->with_hash)
-    sha256_update (&self->hash, block->bytes, block->size);
+  if (self->hasher != NULL)
+    hasher_update (self->hasher, block->bytes, block->size);
 }
 
 /* Ends after it handed over the end or an error. */
@@ -68,15 +65,14 @@ run (gpointer data)
 }
 
 ReadAhead *
-read_ahead_new (Ctx *ctx, Reader *content, guint64 offset_bytes, gboolean with_hash)
+read_ahead_new (Ctx *ctx, Reader *content, guint64 offset_bytes, Hasher *hasher)
 {
   ReadAhead *self = g_new0 (ReadAhead, 1);
   g_assert (offset_bytes <= content->size_bytes);
   self->ctx = ctx;
   self->content = content;
   self->offset_bytes = offset_bytes;
-  self->with_hash = with_hash;
-  sha256_init (&self->hash);
+  self->hasher = hasher;
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
   gsize block_size = (gsize) MIN (MAX (content->size_bytes - offset_bytes, 1), READ_AHEAD_BLOCK_BYTES);
@@ -109,12 +105,6 @@ read_ahead_next (ReadAhead *self, const guint8 **out_block, GError **error)
     }
   *out_block = block->bytes;
   return (gssize) block->size;
-}
-
-void
-read_ahead_digest (ReadAhead *self, Digest *out_digest)
-{
-  sha256_peek (&self->hash, out_digest);
 }
 
 void

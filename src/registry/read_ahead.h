@@ -10,12 +10,10 @@
 
 typedef struct ReadAhead ReadAhead;
 
-/* Starts at `offset_bytes`. Borrows `content`; nobody else may read it until read_ahead_free. With `with_hash`
- * every byte from the offset on is hashed (SHA-256). */
-ReadAhead *read_ahead_new (Ctx *ctx, Reader *content, guint64 offset_bytes, gboolean with_hash);
+/* Starts at `offset_bytes`. Borrows `content`; nobody else may read it until read_ahead_free. Every byte goes into
+ * `hasher` (borrowed too; NULL: none), which is the caller's again when the end was seen. */
+ReadAhead *read_ahead_new (Ctx *ctx, Reader *content, guint64 offset_bytes, Hasher *hasher);
 /* The next block, valid until the next call: its size, 0 at the end, -1 with an error. */
 gssize read_ahead_next (ReadAhead *self, const guint8 **out_block, GError **error);
-/* Digest of all of it; only after the end was seen. */
-void read_ahead_digest (ReadAhead *self, Digest *out_digest);
 void read_ahead_free (ReadAhead *self); /* stops reading first */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ReadAhead, read_ahead_free)

@@ -110,13 +110,14 @@ store_content (Ctx *ctx, Local *self, Reader *content, const Digest *expected, c
                Digest *out_digest, GError **error)
 {
   g_autoptr (UploadSession) session = upload_session_new (self->blobs, self->base.name);
-  g_autoptr (ReadAhead) ahead = read_ahead_new (ctx, content, 0, expected == NULL);
+  g_autoptr (Hasher) hasher = expected == NULL ? hasher_new (DIGEST_SHA256) : NULL;
+  g_autoptr (ReadAhead) ahead = read_ahead_new (ctx, content, 0, hasher);
   if (!feed_session (ctx, session, ahead, progress, error))
     return FALSE;
   if (expected != NULL)
     *out_digest = *expected;
   else
-    read_ahead_digest (ahead, out_digest);
+    hasher_finish (hasher, out_digest);
   /* The link comes before the blob, so that no collection finds the blob without it. */
   if (!layer_link_put (ctx, objects_of (self), self->base.name, out_digest, error))
     return FALSE;

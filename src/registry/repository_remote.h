@@ -14,6 +14,7 @@ typedef struct {
   guint n_parallel;       /* connections for read_chunks and pushing frames; 0: 4 */
   const char *resume_dir; /* where sessions of interrupted pushes are remembered; NULL: not at all */
   gboolean plain_oci;     /* never use the chunk wire, even where it is offered */
+  gint64 no_progress_timeout_ms; /* 0: 120 s without a byte in either direction */
 } RegistryConfig;
 
 /* Follows `WWW-Authenticate` Basic and Bearer (token service) challenges; a token service must be on the

@@ -1,0 +1,55 @@
+/* What the parts of the remote Repository share. Private to registry/. */
+#pragma once
+
+#include "registry/registry_client.h"
+#include "registry/repository.h"
+#include "registry/retry.h"
+
+typedef struct {
+  Repository base;
+  RegistryClient *client;
+  guint n_parallel;
+  char *resume_dir; /* or NULL */
+} Remote;
+
+/* Progress of one blob that is sent more than once where the connection broke: its logical bytes are told once. */
+typedef struct {
+  TransferProgress report; /* or NULL */
+  gpointer data;
+  guint64 told_bytes; /* logical bytes told so far: the furthest position reached */
+} RemoteProgress;
+
+/* The blob is done up to `position_bytes`; `moved_bytes` went over the wire for the last piece. */
+void remote_progress (RemoteProgress *self, guint64 position_bytes, guint64 moved_bytes);
+
+gboolean remote_blob_exists (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
+/* The same with "it is not there" as an answer. */
+gboolean remote_has_blob (Ctx *ctx, Remote *self, const Digest *digest, gboolean *out_has, GError **error);
+gboolean remote_push_blob (Ctx *ctx, Repository *self, Reader *content, const Digest *expected,
+                           const char *resume_key, TransferProgress report, gpointer data, Digest *out_digest,
+                           GError **error);
+gboolean remote_read_blob (Ctx *ctx, Repository *self, const Digest *digest, guint64 offset_bytes, guint64 size_bytes,
+                           BlobSink sink, gpointer data, GError **error);
+Recipe *remote_get_recipe (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
+gboolean remote_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
+                             TransferProgress progress, gpointer data, GError **error);
+
+/* Starts an upload session; the registry may take the blob over from `mount_from` instead (NULL: not asked).
+ * `*out_location` is NULL when it did. Caller frees. */
+gboolean remote_start_upload (Ctx *ctx, Remote *self, const Digest *mount, const char *mount_from, char **out_location,
+                              GError **error);
+/* Tells the registry to forget a session; never fails, and does not wait long. */
+void remote_cancel_upload (Ctx *ctx, Remote *self, const char *location);
+/* PUT <location>?digest= without a body. TRUE also when a lost answer hid that the blob is complete. */
+gboolean remote_close_upload (Ctx *ctx, Remote *self, const char *location, const Digest *digest, GError **error);
+/* The newest Location of an answer replaces `*location`; an answer without one leaves it. */
+gboolean remote_follow_location (const HttpReply *reply, const char *request_url, char **location, GError **error);
+
+/* Bytes that the session holds. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN) when the registry has forgotten it. */
+gboolean remote_upload_offset (Ctx *ctx, Remote *self, char **location, guint64 *out_offset, GError **error);
+
+/* Pushes over the chunk wire. `location` is an open session (taken over) that may hold bytes already, from an
+ * earlier process, when `is_resumed`. */
+gboolean remote_push_frames (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, char *location,
+                             gboolean is_resumed, const char *resume_path, RemoteProgress *progress,
+                             Digest *out_digest, GError **error);

@@ -1,0 +1,29 @@
+#include "registry/retry.h"
+
+#define BASE_MS 250
+#define MAX_MS 10000
+
+static gboolean
+is_passing (const GError *failure)
+{
+  /* A full or rationing server says when to come back; a full disk does not. */
+  return am_error_retryable (failure)
+         || (am_error_is (failure, AM_ERROR_RESOURCE_EXHAUSTED) && am_error_retry_after_ms (failure) > 0);
+}
+
+gboolean
+retry_wait (Ctx *ctx, Retry *self, const GError *failure, GError **error)
+{
+  self->n_failures++;
+  if (!ctx_check (ctx, error))
+    return FALSE;
+  gint64 ceiling = MIN ((gint64) BASE_MS << MIN (self->n_failures, 10), MAX_MS);
+  gint64 delay_ms = g_random_int_range ((gint32) ceiling / 2, (gint32) ceiling + 1);
+  delay_ms = MAX (delay_ms, am_error_retry_after_ms (failure));
+  if (!is_passing (failure) || self->n_failures >= RETRY_MAX_FAILURES || ctx_remaining_ms (ctx) <= delay_ms)
+    {
+      g_propagate_error (error, g_error_copy (failure));
+      return FALSE;
+    }
+  return ctx_sleep_ms (ctx, delay_ms, error);
+}
