@@ -12,6 +12,7 @@
 #include "base/text.h"
 
 #define MAX_TREE_DEPTH 64
+#define MAKE_ATTEMPTS 1000
 
 struct TempFile {
   int fd;
@@ -143,27 +144,73 @@ file_sync_dir (const char *path, GError **error)
   return TRUE;
 }
 
+typedef enum { DIR_IS_THERE, DIR_LACKS_PARENT, DIR_FAILED } DirResult;
+
+static DirResult
+make_level (const char *path, GPtrArray *made, GError **error)
+{
+  struct stat info;
+  if (mkdir (path, 0755) == 0)
+    {
+      g_ptr_array_add (made, g_strdup (path));
+      return DIR_IS_THERE;
+    }
+  int problem = errno;
+  if (problem == EEXIST && stat (path, &info) < 0)
+    problem = errno; /* ENOENT: removed in between, as if it had not been there */
+  else if (problem == EEXIST && S_ISDIR (info.st_mode))
+    return DIR_IS_THERE;
+  if (problem == ENOENT)
+    return DIR_LACKS_PARENT;
+  if (problem == EEXIST || problem == ENOTDIR)
+    am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s: something that is not a directory is in the way", path);
+  else
+    am_fail_errno (error, problem, "cannot create directory %s", path);
+  return DIR_FAILED;
+}
+
+/* Makes what is missing above `path`, and then `path`. */
+static DirResult
+make_levels (const char *path, GPtrArray *made, GError **error)
+{
+  DirResult result = make_level (path, made, error);
+  g_autofree char *parent = g_path_get_dirname (path);
+  if (result != DIR_LACKS_PARENT || strcmp (parent, path) == 0)
+    return result;
+  result = make_levels (parent, made, error);
+  return result == DIR_IS_THERE ? make_level (path, made, error) : result;
+}
+
+/* A new level lasts when its parent was synced. One whose parent is gone was removed by somebody. */
+static gboolean
+sync_parents (GPtrArray *made, GError **error)
+{
+  for (guint i = 0; i < made->len; i++)
+    {
+      g_autofree char *parent = g_path_get_dirname (g_ptr_array_index (made, i));
+      g_autoptr (GError) problem = NULL;
+      if (file_sync_dir (parent, &problem) || am_error_is (problem, AM_ERROR_NOT_FOUND))
+        continue;
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 file_make_dirs (const char *path, GError **error)
 {
-  if (mkdir (path, 0755) == 0)
+  g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func (g_free);
+  /* Others may remove empty directories at the same time, as object stores do. */
+  for (guint attempt = 0; attempt < MAKE_ATTEMPTS; attempt++)
     {
-      g_autofree char *parent = g_path_get_dirname (path);
-      return file_sync_dir (parent, error);
+      DirResult result = make_levels (path, made, error);
+      if (result == DIR_FAILED)
+        return FALSE;
+      if (result == DIR_IS_THERE)
+        return sync_parents (made, error);
     }
-  if (errno == EEXIST)
-    {
-      struct stat info;
-      if (stat (path, &info) == 0 && S_ISDIR (info.st_mode))
-        return TRUE;
-      return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s exists and is not a directory", path);
-    }
-  if (errno != ENOENT)
-    return am_fail_errno (error, errno, "cannot create directory %s", path);
-  g_autofree char *parent = g_path_get_dirname (path);
-  if (strcmp (parent, path) == 0 || !file_make_dirs (parent, error))
-    return error != NULL && *error != NULL ? FALSE : am_fail_errno (error, ENOENT, "cannot create %s", path);
-  return file_make_dirs (path, error);
+  return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "cannot create directory %s: what it lies in is missing", path);
 }
 
 static gboolean remove_at (int parent_fd, const char *name, int depth, GError **error);
@@ -174,8 +221,9 @@ remove_children (int dir_fd, const char *name, int depth, GError **error)
   DIR *dir = fdopendir (dir_fd);
   if (dir == NULL)
     {
+      int saved_errno = errno;
       close (dir_fd);
-      return am_fail_errno (error, errno, "cannot list %s", name);
+      return am_fail_errno (error, saved_errno, "cannot list %s", name);
     }
   gboolean ok = TRUE;
   for (struct dirent *entry = readdir (dir); ok && entry != NULL; entry = readdir (dir))

@@ -53,6 +53,13 @@ json_parse (gconstpointer data, gsize size, gsize limit_bytes, JsonFlavour flavo
   return doc;
 }
 
+/* A NUL inside would silently shorten the value: such a string is none. */
+static gboolean
+is_plain_string (yyjson_val *value)
+{
+  return yyjson_is_str (value) && strlen (yyjson_get_str (value)) == yyjson_get_len (value);
+}
+
 static gboolean
 bind_strings (yyjson_val *value, GPtrArray **out)
 {
@@ -62,9 +69,9 @@ bind_strings (yyjson_val *value, GPtrArray **out)
   yyjson_arr_iter iter = yyjson_arr_iter_with (value);
   for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter))
     {
-      if (!yyjson_is_str (item))
+      if (!is_plain_string (item))
         return FALSE;
-      g_ptr_array_add (strings, g_strndup (yyjson_get_str (item), yyjson_get_len (item)));
+      g_ptr_array_add (strings, g_strdup (yyjson_get_str (item)));
     }
   g_clear_pointer (out, g_ptr_array_unref);
   *out = g_steal_pointer (&strings);
@@ -74,8 +81,7 @@ bind_strings (yyjson_val *value, GPtrArray **out)
 static gboolean
 bind_string (yyjson_val *value, char **out)
 {
-  /* A NUL inside would silently shorten the value: refuse it. */
-  if (!yyjson_is_str (value) || strlen (yyjson_get_str (value)) != yyjson_get_len (value))
+  if (!is_plain_string (value))
     return FALSE;
   g_free (*out);
   *out = g_strdup (yyjson_get_str (value));
@@ -181,7 +187,8 @@ json_clear (const JsonField *fields, gsize n_fields, gpointer bound)
 const char *
 json_get_string (yyjson_val *object, const char *name)
 {
-  return yyjson_get_str (yyjson_obj_get (object, name));
+  yyjson_val *value = yyjson_obj_get (object, name);
+  return is_plain_string (value) ? yyjson_get_str (value) : NULL;
 }
 
 yyjson_val *
@@ -199,21 +206,33 @@ json_get_array (yyjson_val *object, const char *name)
 }
 
 /* yyjson allocates with malloc and GLib frees with free: the same allocator since GLib 2.46. */
-char *
-json_write (yyjson_mut_doc *doc, gsize *out_size)
+static char *
+write_text (yyjson_mut_doc *doc, yyjson_write_flag flags, gsize *out_size)
 {
   size_t size = 0;
-  char *text = yyjson_mut_write (doc, YYJSON_WRITE_NOFLAG, &size);
-  g_assert (text != NULL);
+  /* What JSON cannot say must not end the process: numbers become null, bytes that are not UTF-8 U+FFFD. */
+  char *text = yyjson_mut_write (doc, flags | YYJSON_WRITE_INF_AND_NAN_AS_NULL, &size);
+  if (text == NULL)
+    {
+      g_autofree char *raw = yyjson_mut_write (
+        doc, flags | YYJSON_WRITE_INF_AND_NAN_AS_NULL | YYJSON_WRITE_ALLOW_INVALID_UNICODE, &size);
+      g_assert (raw != NULL);
+      text = g_utf8_make_valid (raw, (gssize) size);
+      size = strlen (text);
+    }
   if (out_size != NULL)
     *out_size = size;
   return text;
 }
 
 char *
+json_write (yyjson_mut_doc *doc, gsize *out_size)
+{
+  return write_text (doc, YYJSON_WRITE_NOFLAG, out_size);
+}
+
+char *
 json_write_pretty (yyjson_mut_doc *doc)
 {
-  char *text = yyjson_mut_write (doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
-  g_assert (text != NULL);
-  return text;
+  return write_text (doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
 }

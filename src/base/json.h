@@ -14,7 +14,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (yyjson_mut_doc, yyjson_mut_doc_free)
 
 typedef enum {
   JSON_STRICT = 0,
-  JSON_WILD = 1, /* config.json of the wild: NaN and Infinity, BOM, big numbers as doubles */
+  JSON_WILD = 1, /* config.json of the wild: NaN and Infinity, BOM, integers beyond 64 bits as raw text */
 } JsonFlavour;
 
 /* INVALID_ARGUMENT with the position on bad JSON or more than JSON_MAX_DEPTH levels;
@@ -53,12 +53,13 @@ void json_unbind (yyjson_mut_doc *doc, yyjson_mut_val *object, const JsonField *
 /* Frees the strings and arrays that json_bind stored. */
 void json_clear (const JsonField *fields, gsize n_fields, gpointer bound);
 
-/* NULL when absent or of another type. */
+/* NULL when absent or of another type; a string with a NUL inside is none. */
 const char *json_get_string (yyjson_val *object, const char *name);
 yyjson_val *json_get_object (yyjson_val *object, const char *name);
 yyjson_val *json_get_array (yyjson_val *object, const char *name);
 
-/* Compact text of a document; keys in the order they were added. Never NULL. */
+/* Compact text of a document; keys in the order they were added. Never NULL, always valid JSON: NaN and
+ * Infinity become null, bytes that are not UTF-8 become U+FFFD. */
 char *json_write (yyjson_mut_doc *doc, gsize *out_size);
 /* Indented, for people. */
 char *json_write_pretty (yyjson_mut_doc *doc);

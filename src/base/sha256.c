@@ -203,7 +203,7 @@ static gsize
 fill_tail (Sha256 *self, const guint8 *data, gsize size)
 {
   gsize filled = self->length % SHA256_BLOCK;
-  if (filled == 0)
+  if (filled == 0 || size == 0)
     return 0;
   gsize taken = MIN (size, SHA256_BLOCK - filled);
   memcpy (self->tail + filled, data, taken);

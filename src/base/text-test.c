@@ -1,0 +1,143 @@
+#include "base/text.h"
+
+#include <string.h>
+
+static void
+test_bytes (void)
+{
+  static const struct {
+    guint64 n_bytes;
+    const char *text;
+  } rows[] = {
+    { 0, "0 B" },
+    { 999, "999 B" },
+    { 1000, "1.0 kB" },
+    { 999949, "999.9 kB" },
+    { 999950, "1.0 MB" },
+    { 90868376, "90.9 MB" },
+    { 1000000000000ull, "1.0 TB" },
+    { G_MAXUINT64, "18.4 EB" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *text = text_bytes (rows[i].n_bytes);
+      g_assert_cmpstr (text, ==, rows[i].text);
+    }
+}
+
+static void
+test_count (void)
+{
+  static const struct {
+    guint64 count;
+    const char *text;
+  } rows[] = {
+    { 0, "0" },           { 999, "999" },           { 1000, "1K" },       { 22713728, "22.7M" },
+    { 999949, "999.9K" }, { 999950, "1M" },         { 7000000000, "7B" }, { 1540000000000, "1.5T" },
+    { 7040000000, "7B" }, { 7050000000, "7.1B" },   { G_MAXUINT64, "18446.7Q" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *text = text_count (rows[i].count);
+      g_assert_cmpstr (text, ==, rows[i].text);
+    }
+}
+
+static void
+test_parse_u64 (void)
+{
+  static const struct {
+    const char *text;
+    gboolean ok;
+    guint64 value;
+  } rows[] = {
+    { "0", TRUE, 0 },
+    { "007", TRUE, 7 },
+    { "18446744073709551615", TRUE, G_MAXUINT64 },
+    { "18446744073709551616", FALSE, 0 },
+    { "99999999999999999999999", FALSE, 0 },
+    { "", FALSE, 0 },
+    { NULL, FALSE, 0 },
+    { "-1", FALSE, 0 },
+    { "+1", FALSE, 0 },
+    { " 1", FALSE, 0 },
+    { "1 ", FALSE, 0 },
+    { "0x10", FALSE, 0 },
+    { "\xd9\xa1", FALSE, 0 }, /* an Arabic-Indic one */
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      guint64 value = 77;
+      g_assert_cmpint (text_parse_u64 (rows[i].text, &value), ==, rows[i].ok);
+      g_assert_cmpuint (value, ==, rows[i].ok ? rows[i].value : 77);
+    }
+}
+
+static void
+test_parse_bytes (void)
+{
+  static const struct {
+    const char *text;
+    gboolean ok;
+    guint64 value;
+  } rows[] = {
+    { "1073741824", TRUE, 1073741824 },
+    { "8MiB", TRUE, 8 << 20 },
+    { "100MB", TRUE, 100000000 },
+    { "512k", TRUE, 512000 },
+    { "512K", TRUE, 512000 },
+    { "2Gi", TRUE, 2ull << 30 },
+    { "1b", TRUE, 1 },
+    { "16777215TiB", TRUE, 16777215ull << 40 },
+    { "16777216TiB", FALSE, 0 },
+    { "MiB", FALSE, 0 },
+    { "1.5G", FALSE, 0 },
+    { "8 MiB", FALSE, 0 },
+    { "8MiBx", FALSE, 0 },
+    { "-8", FALSE, 0 },
+    { "", FALSE, 0 },
+    { NULL, FALSE, 0 },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      guint64 value = 77;
+      g_assert_cmpint (text_parse_bytes (rows[i].text, &value), ==, rows[i].ok);
+      if (rows[i].ok)
+        g_assert_cmpuint (value, ==, rows[i].value);
+    }
+}
+
+static void
+test_uuid (void)
+{
+  static const char *const bad[] = {
+    "", "x", "00000000-0000-4000-8000-00000000000", "00000000-0000-4000-8000-0000000000000",
+    "00000000-0000-4000-8000-00000000000G", "00000000-0000-4000-8000-00000000000A",
+    "00000000_0000-4000-8000-000000000000", "../000000-0000-4000-8000-000000000000",
+  };
+  g_autoptr (GHashTable) seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  for (guint i = 0; i < 1000; i++)
+    {
+      char uuid[37];
+      text_uuid (uuid);
+      g_assert_true (text_is_uuid (uuid));
+      g_assert_cmpint (uuid[14], ==, '4');
+      g_assert_nonnull (strchr ("89ab", uuid[19]));
+      g_assert_true (g_hash_table_add (seen, g_strdup (uuid)));
+    }
+  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
+    g_assert_false (text_is_uuid (bad[i]));
+  g_assert_false (text_is_uuid (NULL));
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/text/bytes", test_bytes);
+  g_test_add_func ("/text/count", test_count);
+  g_test_add_func ("/text/parse-u64", test_parse_u64);
+  g_test_add_func ("/text/parse-bytes", test_parse_bytes);
+  g_test_add_func ("/text/uuid", test_uuid);
+  return g_test_run ();
+}
