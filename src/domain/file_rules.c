@@ -225,10 +225,3 @@ file_is_pickle (const char *path)
   g_autofree char *lower = g_ascii_strdown (path, -1);
   return ends_with_any (lower, pickle_suffixes);
 }
-
-gboolean
-file_has_suffix (const char *path, const char *lower_suffix)
-{
-  gsize size = strlen (path), suffix_size = strlen (lower_suffix);
-  return size >= suffix_size && g_ascii_strcasecmp (path + size - suffix_size, lower_suffix) == 0;
-}

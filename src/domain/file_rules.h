@@ -21,4 +21,3 @@ typedef struct {
 FileRuling file_rule (ModelFormat format, const char *path, gboolean is_gguf);
 /* TRUE for names of Python pickle weights (.bin .pt .pth .ckpt .pkl), which are not published. */
 gboolean file_is_pickle (const char *path);
-gboolean file_has_suffix (const char *path, const char *lower_suffix);

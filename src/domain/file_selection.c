@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "domain/pipeline_selection.h"
+#include "formats/foreign_name.h"
 #include "formats/shard_index.h"
 #include "formats/shard_name.h"
 #include "formats/shard_set.h"
@@ -145,8 +146,8 @@ collect (const SourceFile *files, gsize n_files, const Place *place, GError **er
   for (gsize i = 0; i < n_files; i++) {
     g_autofree char *path = normalise (files[i].path);
     if (!path_is_safe (path)) {
-      g_autofree char *valid = g_utf8_make_valid (files[i].path, -1);
-      fail_rejected (error, "the source has an unsafe file name: \"%s\"", valid);
+      g_autofree char *shown = foreign_name_show (files[i].path, strlen (files[i].path));
+      fail_rejected (error, "the source has an unsafe file name: %s", shown);
       return NULL;
     }
     if (!place_has (place, path))
@@ -353,16 +354,23 @@ check_sets (const FileSelection *self, GError **error)
   return TRUE;
 }
 
+static gboolean
+is_shard_index (const FileSelection *self, const SelectedFile *file)
+{
+  return file->role == FILE_COMPANION
+         && shard_index_is_name (file->target, self->format == MODEL_FORMAT_DIFFUSERS);
+}
+
 /* Sets that an index will judge are left to it: it can say what is stale. */
 static gboolean
-has_index_beside (const FileSelection *self)
+has_index (const FileSelection *self)
 {
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (file->role == FILE_COMPANION && file_has_suffix (file->target, ".safetensors.index.json"))
+  for (guint i = 0; i < self->files->len; i++)
+    if (is_shard_index (self, &g_array_index (self->files, SelectedFile, i)))
       return TRUE;
-  }
   return FALSE;
+}
+return FALSE;
 }
 
 FileSelection *
@@ -382,27 +390,9 @@ file_selection_new (const SourceFile *files, gsize n_files, const SelectionWish 
     drop_copies (self);
   if (self->format == MODEL_FORMAT_DIFFUSERS && !pipeline_select (self, error))
     return NULL;
-  if (!has_index_beside (self) && !check_sets (self, error))
+  if (!has_index (self) && !check_sets (self, error))
     return NULL;
   return g_steal_pointer (&self);
-}
-
-static gboolean
-is_shard_index (const FileSelection *self, const SelectedFile *file)
-{
-  if (file->role != FILE_COMPANION || !file_has_suffix (file->target, ".json")
-      || strstr (file->target, ".index.") == NULL)
-    return FALSE;
-  if (strstr (file->target, ".safetensors.index.") != NULL)
-    return TRUE;
-  return self->format == MODEL_FORMAT_DIFFUSERS && strstr (file->target, ".bin.index.") != NULL;
-}
-
-static gsize
-folder_size (const char *target)
-{
-  const char *slash = strrchr (target, '/');
-  return slash != NULL ? (gsize) (slash + 1 - target) : 0;
 }
 
 /* Kept weights of the folder (with its slash), relative to it, ascending. */
@@ -441,7 +431,7 @@ load_index (FileSelection *self, const SelectedFile *file, FileLoad load, gpoint
     return FALSE;
   const char *text = g_bytes_get_data (bytes, &size);
   LoadedIndex loaded = { file, shard_index_parse (text != NULL ? text : "", size, error) };
-  g_autoptr (GPtrArray) present = weights_in (self, file->target, folder_size (file->target));
+  g_autoptr (GPtrArray) present = weights_in (self, file->target, shard_index_folder_size (file->target));
   if (loaded.index == NULL) {
     g_prefix_error (error, "%s: ", file->path);
     return FALSE;
@@ -460,12 +450,12 @@ is_unnamed (const SelectedFile *file, const GArray *indexes)
   gboolean judged = FALSE;
   for (guint i = 0; i < indexes->len; i++) {
     const LoadedIndex *loaded = &g_array_index (indexes, LoadedIndex, i);
-    gsize size = folder_size (loaded->file->target);
+    gsize size = shard_index_folder_size (loaded->file->target);
     if (strncmp (file->target, loaded->file->target, size) != 0)
       continue;
     if (shard_index_names (loaded->index, file->target + size))
       return FALSE;
-    judged |= folder_size (file->target) == size;
+    judged |= shard_index_folder_size (file->target) == size;
   }
   return judged;
 }

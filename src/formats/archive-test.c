@@ -187,7 +187,8 @@ test_hostile_entries (void)
   };
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
     for (guint j = 0; j < G_N_ELEMENTS (cases); j++) {
-      g_test_message ("%d %s", kinds[i], cases[j].path);
+      g_autofree char *shown = g_strescape (cases[j].path, NULL);
+      g_test_message ("%d %s", kinds[i], shown);
       expect_error (with_entry (kinds[i], cases[j].path, cases[j].type, cases[j].target), cases[j].part);
     }
   expect_error (with_entry (ARCHIVE_TAR, "hard", AE_IFREG, "config.json"), "link");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "formats/foreign_name.h"
 #include "formats/format_error.h"
 #include "formats/sniff.h"
 
@@ -216,9 +217,8 @@ clean_path (const char *raw, gboolean is_folder, char **out_path, GError **error
     copy[size - 1] = '\0';
   gboolean is_root = is_folder && (copy[0] == '\0' || strcmp (copy, ".") == 0);
   if (!is_root && !path_is_safe (copy)) {
-    g_autofree char *valid = g_utf8_make_valid (raw, (gssize) MIN (strlen (raw), 200));
-    g_autofree char *shown = g_strescape (valid, NULL);
-    return fail_rejected (error, "the archive has an unsafe name: \"%s\"", shown);
+    g_autofree char *shown = foreign_name_show (raw, strlen (raw));
+    return fail_rejected (error, "the archive has an unsafe name: %s", shown);
   }
   *out_path = g_steal_pointer (&copy);
   return TRUE;

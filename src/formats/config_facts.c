@@ -251,7 +251,6 @@ read_flags (const ConfigScope *scope, ModelFacts *facts)
   facts->has_audio = has_any (scope->root, audio) || has_any (thinker, audio);
   facts->is_encoder_decoder = config_true (scope->root, "is_encoder_decoder");
   facts->has_remote_code = config_has (scope->root, "auto_map");
-  facts->ties_embeddings = yyjson_is_true (config_scope_get (scope, "tie_word_embeddings"));
   facts->n_labels = yyjson_obj_size (config_object (scope->root, "id2label"));
   if (facts->n_labels == 0)
     config_u64 (scope->root, "num_labels", &facts->n_labels);

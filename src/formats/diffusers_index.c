@@ -24,8 +24,6 @@ component_clear (gpointer data)
 {
   DiffusersComponent *component = data;
   g_free (component->name);
-  g_free (component->library);
-  g_free (component->class_name);
 }
 
 void
@@ -71,8 +69,6 @@ add_component (DiffusersIndex *self, const char *name, gsize name_size, yyjson_v
     return format_fail_limit (error, "more than %d parts", MAX_COMPONENTS);
   DiffusersComponent component = {
     .name = g_strdup (name),
-    .library = g_strdup (yyjson_get_str (yyjson_arr_get (value, 0))),
-    .class_name = g_strdup (yyjson_get_str (class_name)),
     .kind = kind_of (yyjson_get_str (class_name)),
   };
   g_array_append_val (self->components, component);

@@ -13,7 +13,6 @@ typedef enum {
 
 typedef struct {
   char *name; /* and folder: [A-Za-z0-9_]+ */
-  char *library, *class_name;
   DiffusersKind kind;
 } DiffusersComponent;
 

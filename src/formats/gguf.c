@@ -5,6 +5,7 @@
 #include "formats/format_error.h"
 #include "formats/gguf_cursor.h"
 #include "formats/sniff.h"
+#include "formats/foreign_name.h"
 
 #define MAGIC 0x46554747 /* "GGUF", little-endian */
 #define DEFAULT_ALIGNMENT 32
@@ -333,9 +334,8 @@ align_up (guint64 bytes, guint64 alignment, guint64 *out_end)
 static gboolean
 fail_tensor (const GgufTensor *tensor, const char *what, GError **error)
 {
-  g_autofree char *valid = g_utf8_make_valid (tensor->name, (gssize) tensor->name_size);
-  g_autofree char *name = g_strescape (valid, NULL);
-  return format_fail (error, "tensor \"%s\": %s", name, what);
+  g_autofree char *name = foreign_name_show (tensor->name, tensor->name_size);
+  return format_fail (error, "tensor %s: %s", name, what);
 }
 
 /* Elements and bytes; nothing is divided by what the file says. */
@@ -398,10 +398,7 @@ static int
 compare_names (gconstpointer pa, gconstpointer pb)
 {
   const GgufTensor *a = *(const GgufTensor *const *) pa, *b = *(const GgufTensor *const *) pb;
-  int order = memcmp (a->name, b->name, MIN (a->name_size, b->name_size));
-  if (order != 0)
-    return order;
-  return a->name_size < b->name_size ? -1 : a->name_size > b->name_size;
+  return foreign_name_compare (a->name, a->name_size, b->name, b->name_size);
 }
 
 static gboolean

@@ -114,7 +114,6 @@ gguf_facts_read (const GgufHeader *header, ModelFacts *facts)
   facts->architecture = model_facts_text (gguf_string (header, "general.architecture"));
   facts->model_type = g_strdup (facts->architecture);
   facts->name = model_facts_text (gguf_string (header, "general.name"));
-  facts->size_label = model_facts_text (gguf_string (header, "general.size_label"));
   read_numbers (header, facts);
   read_flags (header, facts);
   read_template (header, facts);

@@ -6,13 +6,6 @@
 #include "formats/shard_name.h"
 #include "formats/shard_set.h"
 
-static gsize
-folder_size (const char *path)
-{
-  const char *slash = strrchr (path, '/');
-  return slash != NULL ? (gsize) (slash + 1 - path) : 0;
-}
-
 static WeightFile *
 weight_file (const ModelInspector *self, guint i)
 {
@@ -23,7 +16,7 @@ weight_file (const ModelInspector *self, guint i)
 static GPtrArray *
 names_beside (const ModelInspector *self, const char *path)
 {
-  gsize size = folder_size (path);
+  gsize size = shard_index_folder_size (path);
   GPtrArray *names = g_ptr_array_new ();
   for (guint i = 0; i < self->weights->len; i++)
     if (strncmp (weight_file (self, i)->path, path, size) == 0)
@@ -45,7 +38,7 @@ static gboolean
 check_index (ModelInspector *self, const IndexFile *file, GHashTable *indexed, GError **error)
 {
   g_autoptr (GPtrArray) present = names_beside (self, file->path);
-  gsize size = folder_size (file->path);
+  gsize size = shard_index_folder_size (file->path);
   guint64 total_bytes = 0;
   gboolean all_safetensors = TRUE;
   if (!shard_index_check_files (file->index, present, error))
@@ -76,8 +69,8 @@ mark_extras (ModelInspector *self, GHashTable *indexed)
     const char *index_path = g_array_index (self->indexes, IndexFile, i).path;
     for (guint j = 0; j < self->weights->len; j++) {
       WeightFile *weights = weight_file (self, j);
-      gsize size = folder_size (weights->path);
-      if (size != folder_size (index_path) || strncmp (weights->path, index_path, size) != 0
+      gsize size = shard_index_folder_size (weights->path);
+      if (size != shard_index_folder_size (index_path) || strncmp (weights->path, index_path, size) != 0
           || g_hash_table_contains (indexed, weights) || weights->is_extra)
         continue;
       weights->is_extra = TRUE;
@@ -132,7 +125,7 @@ inspect_check_shards (ModelInspector *self, GError **error)
 static gboolean
 is_adapter (const WeightFile *file)
 {
-  const char *name = file->path + folder_size (file->path);
+  const char *name = file->path + shard_index_folder_size (file->path);
   return g_str_has_prefix (name, "adapter_model") || g_str_has_prefix (name, "pytorch_lora_weights");
 }
 
@@ -213,6 +206,9 @@ inspect_safetensors (ModelInspector *self, GError **error)
   read_quantization (self, config);
   read_parameters (self);
   self->facts->is_adapter = only_adapters (self);
+  if (self->facts->has_remote_code)
+    model_facts_warn (self->facts,
+                      "config.json names Python code of the repository (auto_map), which is not published");
   self->facts->n_models = 1;
   chat_template_apply (&self->template, self->facts);
   return TRUE;

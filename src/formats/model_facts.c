@@ -54,7 +54,6 @@ model_facts_free (ModelFacts *self)
   g_free (self->model_type);
   g_free (self->text_model_type);
   g_free (self->name);
-  g_free (self->size_label);
   g_free (self->weights_stem);
   g_free (self->context_source);
   g_free (self->quantization);

@@ -24,7 +24,6 @@ typedef struct {
   char *model_type;      /* model_type; general.architecture */
   char *text_model_type; /* of the text part when it is a config of its own */
   char *name;            /* general.name */
-  char *size_label;      /* general.size_label */
   char *weights_stem;    /* file name of the main weights without extension and numbers (GGUF) */
 
   /* Context: tokens, and the key or rule it came from ("max_position_embeddings", "rope yarn"). */
@@ -46,7 +45,7 @@ typedef struct {
   char *declared_dtype; /* dtype or torch_dtype, without "torch." */
   char *precision;      /* ModelPack's words for the dominant type, "bfloat16" */
 
-  gboolean has_vision, has_audio, is_encoder_decoder, has_remote_code, ties_embeddings;
+  gboolean has_vision, has_audio, is_encoder_decoder, has_remote_code;
   gboolean is_sentence_transformer; /* modules.json, or a pooling in the GGUF header */
   gboolean is_reranker;             /* GGUF pooling type "rank" */
   gboolean is_encoder;              /* GGUF of a non-causal model */

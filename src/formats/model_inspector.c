@@ -323,11 +323,7 @@ is_weight_name (ModelFormat format, const char *path)
 static gboolean
 is_index_name (ModelFormat format, const char *path)
 {
-  if (!g_str_has_suffix (path, ".json"))
-    return FALSE;
-  if (strstr (path, ".safetensors.index.") != NULL)
-    return format != MODEL_FORMAT_GGUF;
-  return format == MODEL_FORMAT_DIFFUSERS && strstr (path, ".bin.index.") != NULL;
+  return format != MODEL_FORMAT_GGUF && shard_index_is_name (path, format == MODEL_FORMAT_DIFFUSERS);
 }
 
 gboolean

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "formats/foreign_name.h"
+
 #define MAX_RULE_TESTS (1 << 24) /* a stranger chooses how many rules and tensors there are */
 
 /* A tensor's name in two: the module, and the part behind the last dot. */
@@ -25,7 +27,7 @@ compare_tensors (gconstpointer pa, gconstpointer pb)
 {
   const SafetensorsTensor *a = *(const SafetensorsTensor *const *) pa,
                           *b = *(const SafetensorsTensor *const *) pb;
-  return safetensors_compare_names (a->name, a->name_size, b->name, b->name_size);
+  return foreign_name_compare (a->name, a->name_size, b->name, b->name_size);
 }
 
 void

@@ -90,7 +90,8 @@ static void
 test_bad_headers (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (bad_headers); i++) {
-    g_test_message ("%s", bad_headers[i].header);
+    g_autofree char *shown = g_strescape (bad_headers[i].header, NULL);
+    g_test_message ("%s", shown);
     expect_error (fixture_safetensors (bad_headers[i].header, bad_headers[i].data_bytes),
                   bad_headers[i].part);
   }

@@ -5,6 +5,7 @@
 #include "formats/format_error.h"
 #include "formats/json_scan.h"
 #include "formats/sniff.h"
+#include "formats/foreign_name.h"
 
 static const SafetensorsDtypeInfo dtypes[SAFETENSORS_N_DTYPES] = {
   [SAFETENSORS_F4] = { "F4", 4, NULL, TRUE },
@@ -63,29 +64,11 @@ header_new (void)
   return self;
 }
 
-/* A name for a message: printable, and short. */
-static char *
-show_name (const char *name, gsize size)
-{
-  g_autofree char *valid = g_utf8_make_valid (name, (gssize) MIN (size, 96));
-  g_autofree char *escaped = g_strescape (valid, NULL);
-  return g_strdup_printf ("\"%s%s\"", escaped, size > 96 ? "..." : "");
-}
-
 static gboolean
 fail_tensor (const SafetensorsTensor *tensor, const char *what, GError **error)
 {
-  g_autofree char *name = show_name (tensor->name, tensor->name_size);
+  g_autofree char *name = foreign_name_show (tensor->name, tensor->name_size);
   return format_fail (error, "tensor %s: %s", name, what);
-}
-
-int
-safetensors_compare_names (const char *a, gsize a_size, const char *b, gsize b_size)
-{
-  int order = memcmp (a, b, MIN (a_size, b_size));
-  if (order != 0)
-    return order;
-  return a_size < b_size ? -1 : a_size > b_size;
 }
 
 static gboolean
@@ -100,7 +83,7 @@ parse_dtype (JsonScan *scan, SafetensorsTensor *tensor, GError **error)
       tensor->dtype = (SafetensorsDtype) i;
       return TRUE;
     }
-  g_autofree char *dtype = show_name (text, size);
+  g_autofree char *dtype = foreign_name_show (text, size);
   g_autofree char *what = g_strdup_printf ("unknown dtype %s", dtype);
   return fail_tensor (tensor, what, error);
 }
@@ -302,7 +285,7 @@ compare_by_name (gconstpointer pa, gconstpointer pb)
 {
   const SafetensorsTensor *a = *(const SafetensorsTensor *const *) pa;
   const SafetensorsTensor *b = *(const SafetensorsTensor *const *) pb;
-  return safetensors_compare_names (a->name, a->name_size, b->name, b->name_size);
+  return foreign_name_compare (a->name, a->name_size, b->name, b->name_size);
 }
 
 /* Sorted by offset, every tensor begins where the one before ended: no hole, overlap or alias. */
@@ -433,7 +416,7 @@ safetensors_find (const SafetensorsHeader *self, const char *name, gsize name_si
   while (low < high) {
     guint middle = low + (high - low) / 2;
     const SafetensorsTensor *tensor = self->by_name->pdata[middle];
-    int order = safetensors_compare_names (tensor->name, tensor->name_size, name, name_size);
+    int order = foreign_name_compare (tensor->name, tensor->name_size, name, name_size);
     if (order == 0)
       return tensor;
     if (order < 0)

@@ -81,5 +81,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (SafetensorsHeader, safetensors_header_free)
 /* NULL when there is none of that name. */
 const SafetensorsTensor *safetensors_find (const SafetensorsHeader *self, const char *name, gsize name_size);
 const char *safetensors_metadata (const SafetensorsHeader *self, const char *key);
-/* Orders names as `by_name` does, for merges with other sorted lists. */
-int safetensors_compare_names (const char *a, gsize a_size, const char *b, gsize b_size);

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "formats/foreign_name.h"
 #include "formats/format_error.h"
 #include "formats/json_scan.h"
 #include "formats/shard_name.h"
@@ -20,6 +21,21 @@ shard_index_free (ShardIndex *self)
   g_clear_pointer (&self->strings, g_string_chunk_free);
   g_free (self->n_entries);
   g_free (self);
+}
+
+gboolean
+shard_index_is_name (const char *path, gboolean with_bin)
+{
+  if (!g_str_has_suffix (path, ".json"))
+    return FALSE;
+  return strstr (path, ".safetensors.index.") != NULL || (with_bin && strstr (path, ".bin.index.") != NULL);
+}
+
+gsize
+shard_index_folder_size (const char *path)
+{
+  const char *slash = strrchr (path, '/');
+  return slash != NULL ? (gsize) (slash + 1 - path) : 0;
 }
 
 /* An entry while it is read: the file still by name. */
@@ -144,7 +160,7 @@ static int
 compare_entries (gconstpointer pa, gconstpointer pb)
 {
   const ShardEntry *a = pa, *b = pb;
-  return safetensors_compare_names (a->tensor, a->tensor_size, b->tensor, b->tensor_size);
+  return foreign_name_compare (a->tensor, a->tensor_size, b->tensor, b->tensor_size);
 }
 
 /* Sorting, not hashing: a stranger chooses the names. */
@@ -281,10 +297,8 @@ find_entry (const ShardIndex *self, const SafetensorsTensor *tensor)
 static gboolean
 fail_mismatch (const char *file, const char *tensor, gsize tensor_size, const char *what, GError **error)
 {
-  g_autofree char *valid = g_utf8_make_valid (tensor, (gssize) MIN (tensor_size, 200));
-  g_autofree char *name = g_strescape (valid, NULL);
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s: tensor \"%s\" %s", file, name,
-                  what);
+  g_autofree char *name = foreign_name_show (tensor, tensor_size);
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s: tensor %s %s", file, name, what);
 }
 
 gboolean

@@ -24,6 +24,11 @@ typedef struct {
   GStringChunk *strings;
 } ShardIndex;
 
+/* TRUE for the path of an index: `*.safetensors.index[.variant].json`, `with_bin` also `*.bin.index...`. */
+gboolean shard_index_is_name (const char *path, gboolean with_bin);
+/* Length of the path's folder with its slash: what the names in an index are relative to. */
+gsize shard_index_folder_size (const char *path);
+
 /* INVALID_ARGUMENT (FormatInvalid) on anything but a map from tensors to safe relative paths;
  * RESOURCE_EXHAUSTED above the limits. `text` need not outlive the call. */
 ShardIndex *shard_index_parse (const char *text, gsize size, GError **error);

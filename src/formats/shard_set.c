@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "formats/foreign_name.h"
 #include "formats/shard_name.h"
 
 #define fail_mismatch(error, ...) am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", __VA_ARGS__)
@@ -55,7 +56,7 @@ static int
 compare_tensors (gconstpointer pa, gconstpointer pb)
 {
   const NamedTensor *a = pa, *b = pb;
-  return safetensors_compare_names (a->name, a->name_size, b->name, b->name_size);
+  return foreign_name_compare (a->name, a->name_size, b->name, b->name_size);
 }
 
 static gboolean
@@ -66,9 +67,8 @@ check_unique (GArray *tensors, const ShardPart *parts, GError **error)
     const NamedTensor *tensor = &g_array_index (tensors, NamedTensor, i);
     if (compare_tensors (&tensor[-1], tensor) != 0)
       continue;
-    g_autofree char *valid = g_utf8_make_valid (tensor->name, (gssize) MIN (tensor->name_size, 200));
-    g_autofree char *name = g_strescape (valid, NULL);
-    return fail_mismatch (error, "tensor \"%s\" is both in %s and in %s", name, parts[tensor[-1].part].path,
+    g_autofree char *name = foreign_name_show (tensor->name, tensor->name_size);
+    return fail_mismatch (error, "tensor %s is both in %s and in %s", name, parts[tensor[-1].part].path,
                           parts[tensor->part].path);
   }
   return TRUE;
