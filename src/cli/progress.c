@@ -104,16 +104,39 @@ append_bar (GString *line, const ProgressView *view, guint columns)
   g_string_append_c (line, ']');
 }
 
-char *
-progress_format_bar (const ProgressView *view, guint width)
+/* " 45% 40.9 MB/90.9 MB 12.0 MB/s 0:04", or as much of it as `width` columns hold. */
+static char *
+format_numbers (const ProgressView *view, guint width)
 {
   g_autofree char *done = text_bytes (view->done_bytes), *total = text_bytes (view->total_bytes);
   g_autofree char *rate = text_bytes ((guint64) view->bytes_per_second), *left = format_time_left (view);
-  g_autofree char *numbers = g_strdup_printf (" %3u%% %s/%s %s/s %s", percent (view), done, total, rate, left);
-  g_autofree char *count
-    = view->n_files > 1 ? g_strdup_printf (" %u/%u", MIN (view->n_done_files + 1, view->n_files), view->n_files)
-                        : g_strdup ("");
+  g_autofree char *amount = g_strdup_printf (" %s/%s", done, total), *speed = g_strdup_printf (" %s/s", rate);
+  g_autofree char *time = g_strdup_printf (" %s", left);
+  const char *const forms[][3] = { { amount, speed, time }, { speed, time, "" }, { speed, "", "" }, { "", "", "" } };
+  for (gsize i = 0;; i++)
+    {
+      char *numbers = g_strdup_printf (" %3u%%%s%s%s", percent (view), forms[i][0], forms[i][1], forms[i][2]);
+      if (strlen (numbers) <= width || i + 1 == G_N_ELEMENTS (forms))
+        return numbers;
+      g_free (numbers);
+    }
+}
+
+/* " 3/11": which file of how many. */
+static char *
+format_count (const ProgressView *view)
+{
+  if (view->n_files < 2)
+    return g_strdup ("");
+  return g_strdup_printf (" %u/%u", MIN (view->n_done_files + 1, view->n_files), view->n_files);
+}
+
+char *
+progress_format_bar (const ProgressView *view, guint width)
+{
   GString *line = g_string_new (view->verb);
+  g_autofree char *numbers = format_numbers (view, width > line->len ? width - (guint) line->len : 0);
+  g_autofree char *count = format_count (view);
   guint used = (guint) (line->len + strlen (numbers) + strlen (count));
   guint wanted_file = view->file != NULL ? (guint) g_utf8_strlen (view->file, -1) + 1 : 0;
   guint spare = width > used + 3 ? width - used - 3 : 0;
@@ -122,14 +145,15 @@ progress_format_bar (const ProgressView *view, guint width)
   if (columns >= MIN_BAR_COLUMNS)
     append_bar (line, view, columns);
   g_string_append (line, numbers);
-  g_string_append (line, count);
+  if (line->len + strlen (count) <= width)
+    g_string_append (line, count);
   guint length = (guint) line->len;
   if (view->file != NULL && width > length + 5)
     {
       g_autofree char *file = shorten (view->file, width - length - 1);
       g_string_append_printf (line, " %s", file);
     }
-  else if (length > width)
+  if (length > width)
     g_string_truncate (line, width);
   return g_string_free (line, FALSE);
 }

@@ -30,6 +30,7 @@ main (int argc, char **argv)
   sigaction (SIGTERM, &ending, NULL);
   sigaction (SIGHUP, &ending, NULL);
   sigaction (SIGPIPE, &ignored, NULL);
+  sigaction (SIGXFSZ, &ignored, NULL); /* a file too large for the limit is an error like a full disk */
   int status = cli_main (root, &applets, &places, argc, argv);
   ctx_unref (root);
   return status;

@@ -1,0 +1,159 @@
+# bash completion for ai-models
+# Made by `ai-models completion`: do not edit.
+_ai_models ()
+{
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve completion --help --version" -- "$word"))
+    return
+  fi
+  case ${COMP_WORDS[1]} in
+    push)
+      case $before in
+        --format) COMPREPLY=($(compgen -W "safetensors gguf diffusers" -- "$word")); return ;;
+        --variant) COMPREPLY=(); return ;;
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--dry-run --format --variant --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--format --variant --store --ca-file --username -u --password-file --log-format"
+      kinds="path reference"
+      ;;
+    pull)
+      case $before in
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--force --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--store --ca-file --username -u --password-file --log-format"
+      kinds="reference directory"
+      ;;
+    inspect)
+      case $before in
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--store --ca-file --username -u --password-file --log-format"
+      kinds="reference"
+      ;;
+    verify)
+      case $before in
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--store --ca-file --username -u --password-file --log-format"
+      kinds="reference"
+      ;;
+    list)
+      case $before in
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--names --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--store --ca-file --username -u --password-file --log-format"
+      kinds="reference"
+      ;;
+    rm)
+      case $before in
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--store --ca-file --username -u --password-file --log-format"
+      kinds="reference"
+      ;;
+    copy)
+      case $before in
+        --from-ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --from-username) COMPREPLY=(); return ;;
+        --from-password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --username|-u) COMPREPLY=(); return ;;
+        --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--from-plain-http --from-ca-file --from-insecure --from-username --from-password-file --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--from-ca-file --from-username --from-password-file --store --ca-file --username -u --password-file --log-format"
+      kinds="reference reference"
+      ;;
+    serve)
+      case $before in
+        --listen|-l) COMPREPLY=(); return ;;
+        --tls-cert) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-key) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --htpasswd) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --plain-users) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --writer) COMPREPLY=(); return ;;
+        --max-connections) COMPREPLY=(); return ;;
+        --max-connections-per-peer) COMPREPLY=(); return ;;
+        --port-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
+        --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--listen --tls-cert --tls-key --htpasswd --plain-users --writer --anonymous-read --allow-anonymous-write --accept-sparse-manifests --max-connections --max-connections-per-peer --port-file --log-level --store --json --quiet --verbose --log-format --help --version"
+      values="--listen -l --tls-cert --tls-key --htpasswd --plain-users --writer --max-connections --max-connections-per-peer --port-file --log-level --store --log-format"
+      kinds=""
+      ;;
+    completion)
+      case $before in
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--json --quiet --verbose --log-format --help --version"
+      values="--log-format"
+      kinds="word"
+      words="bash zsh"
+      ;;
+  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$word"))
+    return
+  fi
+  read -ra typed <<< "$line"
+  [[ $line == *' ' ]] || unset 'typed[-1]'
+  for ((i = 2; i < ${#typed[@]}; i++)); do
+    if [[ " $values " == *" ${typed[i]} "* ]]; then
+      i=$((i + 1))
+    elif [[ ${typed[i]} != -* ]]; then
+      n=$((n + 1))
+    fi
+  done
+  read -ra kinds <<< "$kinds"
+  kind=${kinds[n]:-none}
+  case $kind in
+    path) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")) ;;
+    directory) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")) ;;
+    reference)
+      word=${line##* }
+      COMPREPLY=($(compgen -W "$(ai-models list --names 2> /dev/null)" -- "$word"))
+      if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
+      fi
+      ;;
+    word) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
+  esac
+}
+complete -F _ai_models ai-models

@@ -1,0 +1,113 @@
+"""What the end-to-end tests share: a command bound to a store of its own, and small models made on the spot."""
+
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from harness import tools  # noqa: E402
+
+
+class Result:
+    def __init__(self, done):
+        self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+
+    @property
+    def json(self):
+        return json.loads(self.stdout)
+
+
+class Command:
+    """`ai-models` with a home and a store of its own."""
+
+    def __init__(self, home, store=None):
+        self.home, self.store = pathlib.Path(home), pathlib.Path(store or pathlib.Path(home) / "store")
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.program = str(os.environ.get("AI_MODELS_BIN") or tools.program())
+
+    def environment(self, **extra):
+        kept = {key: os.environ[key] for key in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LANG") if key in os.environ}
+        return {**kept, "HOME": str(self.home), "AI_MODELS_STORE": str(self.store), **extra}
+
+    def popen(self, *arguments, env=None, **options):
+        return subprocess.Popen([self.program, *map(str, arguments)], env=self.environment(**(env or {})), **options)
+
+    def __call__(self, *arguments, status=0, env=None, **options):
+        done = subprocess.run([self.program, *map(str, arguments)], env=self.environment(**(env or {})),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **options)
+        assert status is None or done.returncode == status, f"status {done.returncode}: {done.stderr}{done.stdout}"
+        return Result(done)
+
+
+def safetensors_bytes(tensors):
+    """`tensors`: name -> (dtype, shape, bytes), in file order."""
+    header, offset = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values())
+
+
+def random_tensors(seed, n=4, size=3 << 20):
+    generator = random.Random(seed)
+    return {f"layer.{i}.weight": ("F16", [size // 2], generator.randbytes(size)) for i in range(n)}
+
+
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "max_position_embeddings": 4096,
+          "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 1000,
+          "intermediate_size": 128}
+
+
+def write_model(folder, tensors=None, config=None):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config or CONFIG))
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 4096}')
+    (folder / "model.safetensors").write_bytes(safetensors_bytes(tensors or random_tensors(1)))
+    (folder / "README.md").write_text("# A model\n")
+    return folder
+
+
+def gguf_bytes(tensor_bytes=1 << 12):
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    fields = [("general.architecture", "llama"), ("general.name", "Tiny")]
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(fields) + 1)
+    for key, value in fields:
+        head += text(key) + struct.pack("<I", 8) + text(value)
+    head += text("llama.context_length") + struct.pack("<II", 4, 2048)
+    head += text("blk.0.attn_q.weight") + struct.pack("<IQIQ", 1, tensor_bytes // 4, 0, 0)
+    head += b"\0" * (-len(head) % 32)
+    return head + random.Random(7).randbytes(tensor_bytes)
+
+
+def tree(folder):
+    """Relative path -> content of every file below a folder."""
+    folder = pathlib.Path(folder)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def ai(tmp_path):
+    return Command(tmp_path / "home")
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write_model(tmp_path / "model")
+
+
+@pytest.fixture(scope="session")
+def real_model():
+    return tools.real_model()
