@@ -370,8 +370,6 @@ has_index (const FileSelection *self)
       return TRUE;
   return FALSE;
 }
-return FALSE;
-}
 
 FileSelection *
 file_selection_new (const SourceFile *files, gsize n_files, const SelectionWish *wish, GError **error)
