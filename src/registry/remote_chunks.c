@@ -33,7 +33,7 @@ typedef struct {
   Fetch *fetch;
   Ctx *ctx;
   guint next, end; /* delivered before `next` */
-  gboolean is_final; /* a failure that no other attempt mends */
+  GError *final;   /* a failure that no other attempt mends */
   ChunkParser *parser;
   guint8 *chunk;
   gsize fill;
@@ -117,12 +117,20 @@ entry_at (const Run *self, guint index)
   return &g_array_index (self->fetch->recipe->entries, RecipeEntry, index);
 }
 
+/* The cause is kept as it is; what the HTTP client makes of it on the way out is not shown. */
+static gboolean
+fail_finally (Run *self, GError **error)
+{
+  g_propagate_error (error, g_error_copy (self->final));
+  return FALSE;
+}
+
 static gboolean
 fail_lie (Run *self, GError **error, const char *what)
 {
-  self->is_final = TRUE;
-  return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "%s: blob %s: chunk %u: %s",
-                  self->fetch->remote->base.display, self->fetch->digest, self->next, what);
+  am_fail (&self->final, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "%s: blob %s: chunk %u: %s",
+           self->fetch->remote->base.display, self->fetch->digest, self->next, what);
+  return fail_finally (self, error);
 }
 
 static gboolean
@@ -163,11 +171,8 @@ on_end (gpointer data, GError **error)
   sha256_peek (&self->hash, &actual);
   if (self->fill != entry->decoded_size || memcmp (actual.bytes, entry->digest, sizeof entry->digest) != 0)
     return fail_lie (self, error, "its bytes have another digest");
-  if (!fetch->sink (self->ctx, fetch->data, fetch->recipe->starts[self->next], self->chunk, self->fill, error))
-    {
-      self->is_final = TRUE;
-      return FALSE;
-    }
+  if (!fetch->sink (self->ctx, fetch->data, fetch->recipe->starts[self->next], self->chunk, self->fill, &self->final))
+    return fail_finally (self, error);
   self->next++; /* from here on it is never delivered again */
   if (fetch->progress != NULL)
     fetch->progress (self->fill, self->encoded_size + CHUNK_HEADER_SIZE, fetch->data);
@@ -207,15 +212,10 @@ frames_write (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError *
   self->ctx = ctx;
   if (chunk_parser_feed (self->parser, bytes, size, &failure))
     return TRUE;
-  if (self->is_final)
-    g_propagate_error (error, failure);
-  else
-    {
-      /* The parser's own complaint about the form of the frames. */
-      fail_lie (self, error, failure->message);
-      g_error_free (failure);
-    }
-  return FALSE;
+  if (self->final == NULL)
+    fail_lie (self, NULL, failure->message); /* the parser's own complaint about the form of the frames */
+  g_error_free (failure);
+  return fail_finally (self, error);
 }
 
 static gboolean
@@ -251,9 +251,9 @@ run_all (Ctx *ctx, Run *self, GError **error)
         return TRUE;
       if (self->next > before)
         retry.n_failures = 0;
-      if (self->is_final)
+      if (self->final != NULL)
         {
-          g_propagate_error (error, g_steal_pointer (&failure));
+          g_propagate_error (error, g_steal_pointer (&self->final));
           return FALSE;
         }
       if (self->next < self->end && !retry_wait (ctx, &retry, failure, error))

@@ -16,15 +16,23 @@ typedef struct {
   guint64 at_bytes;    /* where its next byte belongs */
   gboolean is_whole;   /* 200: it goes on behind the end we want */
   gboolean is_done;    /* all that is wanted came; the rest is cut off */
-  gboolean is_final;   /* a failure that no other attempt mends */
+  GError *final;       /* a failure that no other attempt mends */
 } BlobRead;
+
+/* The cause is kept as it is; what the HTTP client makes of it on the way out is not shown. */
+static gboolean
+fail_finally (BlobRead *self, GError **error)
+{
+  g_propagate_error (error, g_error_copy (self->final));
+  return FALSE;
+}
 
 static gboolean
 fail_lie (BlobRead *self, GError **error, const char *what)
 {
-  self->is_final = TRUE;
-  return am_fail (error, AM_ERROR_DATA_LOSS, "BlobCorrupt", "%s: blob %s: %s", self->remote->base.display, self->digest,
-                  what);
+  am_fail (&self->final, AM_ERROR_DATA_LOSS, "BlobCorrupt", "%s: blob %s: %s", self->remote->base.display, self->digest,
+           what);
+  return fail_finally (self, error);
 }
 
 /* Only a 206 for exactly what was asked is appended; a 200 starts at the blob's beginning. */
@@ -44,11 +52,8 @@ read_start (Ctx *ctx, gpointer data, guint status, GHashTable *headers, GError *
   if (self->is_whole)
     return body == G_MAXUINT64 || body >= self->end_bytes
            || fail_lie (self, error, "it is shorter in the registry than it should be");
-  if (!http_content_range_parse (g_hash_table_lookup (headers, "content-range"), &first, &last, &total, error))
-    {
-      self->is_final = TRUE;
-      return FALSE;
-    }
+  if (!http_content_range_parse (g_hash_table_lookup (headers, "content-range"), &first, &last, &total, NULL))
+    return fail_lie (self, error, "the registry answered a range request without saying which range");
   if (first != self->position_bytes || last != self->end_bytes - 1)
     return fail_lie (self, error, "the registry answered with another range than was asked for");
   self->at_bytes = first;
@@ -69,11 +74,8 @@ read_write (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError **e
       size -= skip;
     }
   gsize n = (gsize) MIN (size, self->end_bytes - self->position_bytes);
-  if (n > 0 && !self->sink (ctx, self->data, from, n, error))
-    {
-      self->is_final = TRUE;
-      return FALSE;
-    }
+  if (n > 0 && !self->sink (ctx, self->data, from, n, &self->final))
+    return fail_finally (self, error);
   self->position_bytes += n;
   self->at_bytes += size;
   if (n == size)
@@ -116,9 +118,9 @@ run (Ctx *ctx, BlobRead *self, GError **error)
         continue;
       if (self->position_bytes > before)
         retry.n_failures = 0;
-      if (self->is_final)
+      if (self->final != NULL)
         {
-          g_propagate_error (error, g_steal_pointer (&failure));
+          g_propagate_error (error, g_steal_pointer (&self->final));
           return FALSE;
         }
       if (am_error_is (failure, AM_ERROR_NOT_FOUND))
