@@ -126,15 +126,18 @@ def test_one_blob_by_many_writers(pair, weights):
 def test_our_client_when_its_server_is_killed(tmp_path, weights):
     """The address is taken over by another process of the same store: the push, asked again, goes on and is right."""
     client = clients.AiModels(tmp_path / "client")
-    store = tmp_path / "store"
+    store, model = tmp_path / "store", tmp_path / "model"
+    model.mkdir()
+    (model / weights.name).symlink_to(weights)
+    (model / "config.json").write_text('{"model_type": "bert"}')
     with servers.ours(store, log=tmp_path / "one.log").wait_ready() as one:
         reference = f"{one.host}/team/model:v1"
-        pushing = client.popen("push", weights, reference, log=tmp_path / "push.log")
+        pushing = client.popen("push", model, reference, log=tmp_path / "push.log")
         time.sleep(0.15)
         one.kill()
         pushing.wait(120)
         with servers.ours(store, log=tmp_path / "two.log", port=one.port).wait_ready():
-            client.run("push", weights, reference)
+            client.run("push", model, reference)
             client.run("verify", reference)
             client.run("pull", reference, tmp_path / "out")
     assert clients.sha256_of(tmp_path / "out" / weights.name) == clients.sha256_of(weights)

@@ -85,7 +85,7 @@ def test_same_digest_everywhere(ours, distribution, tmp_path):
                for dress in (ours, distribution)}
     assert len(digests) == 1
     pulled = []
-    for side, dress in (("ours", ours), ("peer", distribution)):
+    for side, dress in (("from-ours", ours), ("from-theirs", distribution)):
         clients.Oras(tmp_path / "home").pull(f"{dress.server.host}/team/minilm:v1", tmp_path / side)
         client.run("pull", f"{dress.server.host}/team/minilm:v1", tmp_path / f"{side}-own")
         pulled += [clients.folder_digests(tmp_path / side), clients.folder_digests(tmp_path / f"{side}-own")]
