@@ -263,11 +263,13 @@ store_collect (Ctx *ctx, BlobStore *blobs, gint64 grace_ms, StoreCollectStats *o
   self.now_ms = g_get_real_time () / 1000;
   self.cutoff_ms = self.now_ms - grace_ms;
   self.link_cutoff_ms = self.now_ms - MAX (grace_ms, UPLOAD_SESSION_TTL_MS);
-  if (!object_store_lock (self.objects, TRUE))
-    return am_fail (error, AM_ERROR_UNAVAILABLE, "StoreBusy",
-                    "another process has the store open: its space is freed when `rm` next runs alone");
+  g_autoptr (ObjectLock) alone = object_store_lock (ctx, self.objects, OBJECT_LOCK_ALONE, error);
+  if (alone == NULL)
+    {
+      g_prefix_error (error, "no space was freed: ");
+      return FALSE;
+    }
   gboolean ok = mark (&self, error) && sweep (&self, error);
-  object_store_lock (self.objects, FALSE);
   if (ok)
     *out_stats = self.stats;
   return ok;

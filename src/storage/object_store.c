@@ -9,7 +9,7 @@
 static gboolean
 check_key (Ctx *ctx, const char *key, GError **error)
 {
-  if (!path_is_safe (key))
+  if (!path_is_safe (key) || key[0] == '.' || strchr (key, '/') == NULL)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "\"%.100s\" is not an object key", key);
   return ctx_check (ctx, error);
 }
@@ -78,6 +78,7 @@ object_store_remove (Ctx *ctx, ObjectStore *self, const char *key, GError **erro
 gboolean
 object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error)
 {
+  g_assert (*prefix != '\0');
   for (;;)
     {
       g_autoptr (GPtrArray) page = object_store_list (ctx, self, prefix, NULL, LIST_MAX, error);
@@ -97,7 +98,10 @@ object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GEr
 GPtrArray *
 object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, const char *after, guint limit, GError **error)
 {
-  g_assert (*prefix == '\0' || g_str_has_suffix (prefix, "/"));
+  gsize n = strlen (prefix);
+  g_autofree char *folder = g_strndup (prefix, n > 0 ? n - 1 : 0);
+  if (n > 0 && (prefix[n - 1] != '/' || !path_is_safe (folder)))
+    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "\"%.100s\" is not a prefix of keys", prefix);
   if (!ctx_check (ctx, error))
     return NULL;
   return self->klass->list (ctx, self, prefix, after, CLAMP (limit, 1, LIST_MAX), error);
@@ -109,10 +113,19 @@ object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n
   return ctx_check (ctx, error) && self->klass->sync (ctx, self, keys, n_keys, error);
 }
 
-gboolean
-object_store_lock (ObjectStore *self, gboolean exclusive)
+ObjectLock *
+object_store_lock (Ctx *ctx, ObjectStore *self, ObjectLockKind kind, GError **error)
 {
-  return self->klass->lock != NULL && self->klass->lock (self, exclusive);
+  if (self->klass->lock == NULL)
+    return am_fail_null (error, AM_ERROR_UNIMPLEMENTED, NULL, "this kind of store has no locks");
+  return ctx_check (ctx, error) ? self->klass->lock (ctx, self, kind, error) : NULL;
+}
+
+void
+object_lock_free (ObjectLock *self)
+{
+  if (self != NULL)
+    self->free (self);
 }
 
 void

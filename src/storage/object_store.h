@@ -1,6 +1,8 @@
-/* Port: where bytes lie. Keys are slash-separated safe paths (base/file.h, path_is_safe). An object
+/* Port: where bytes lie. Keys are safe paths (base/file.h, path_is_safe) of at least two segments, of which the
+ * first does not begin with '.'; no key continues another's path (with "a/b" there is no "a/b/c"). An object
  * appears whole or not at all. Adapters: object_store_fs (a directory), object_store_fault (fails the
- * n-th operation of another, for tests). Thread-safe; several processes may share one place. */
+ * n-th operation of another, for tests). Thread-safe; several processes may share one place.
+ * Another process may change anything between two calls: what was found may be gone. */
 #pragma once
 
 #include "base/ctx.h"
@@ -9,12 +11,18 @@
 
 typedef struct ObjectStore ObjectStore;
 typedef struct ObjectWriter ObjectWriter;
+typedef struct ObjectLock ObjectLock;
 
 typedef enum {
   OBJECT_COMMIT_DEFAULT = 0,
   OBJECT_COMMIT_IF_ABSENT = 1 << 0, /* ALREADY_EXISTS instead of replacing */
   OBJECT_COMMIT_LAZY = 1 << 1,      /* may be lost in a power cut until object_store_sync names it */
 } ObjectCommitFlags;
+
+typedef enum {
+  OBJECT_LOCK_ALONE,   /* nobody else has the store open, or may open it */
+  OBJECT_LOCK_COMMITS, /* nothing becomes visible, by whomever, until it is freed */
+} ObjectLockKind;
 
 typedef struct {
   char *key;
@@ -30,7 +38,7 @@ typedef struct {
   GPtrArray *(*list) (Ctx *ctx, ObjectStore *self, const char *prefix, const char *after, guint limit,
                       GError **error);
   gboolean (*sync) (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
-  gboolean (*lock) (ObjectStore *self, gboolean exclusive); /* NULL: cannot be had alone */
+  ObjectLock *(*lock) (Ctx *ctx, ObjectStore *self, ObjectLockKind kind, GError **error); /* NULL: has none */
   void (*free) (ObjectStore *self);
 } ObjectStoreClass;
 
@@ -50,6 +58,10 @@ struct ObjectWriter {
   const ObjectWriterClass *klass;
 };
 
+struct ObjectLock {
+  void (*free) (ObjectLock *self);
+};
+
 /* NOT_FOUND when there is none. The reader stays valid when the object is replaced or removed. */
 Reader *object_store_open (Ctx *ctx, ObjectStore *self, const char *key, GError **error);
 /* `out_info` may be NULL; its key is not set. NOT_FOUND when there is none. */
@@ -60,7 +72,7 @@ gboolean object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboo
 GBytes *object_store_get (Ctx *ctx, ObjectStore *self, const char *key, gsize limit_bytes, GError **error);
 gboolean object_store_put (Ctx *ctx, ObjectStore *self, const char *key, gconstpointer data, gsize size,
                            ObjectCommitFlags flags, GError **error);
-/* Missing is fine. */
+/* Missing is fine. A removal may come back after a power cut. */
 gboolean object_store_remove (Ctx *ctx, ObjectStore *self, const char *key, GError **error);
 /* Removes every object below `prefix`, which must end with '/'. */
 gboolean object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error);
@@ -70,18 +82,24 @@ GPtrArray *object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, c
                               GError **error);
 /* Makes lazily committed objects survive a power cut. */
 gboolean object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
-/* Every process that has a store open holds it shared. With `exclusive`, takes it for this process alone:
- * FALSE at once when others have it open, or when this kind of store cannot tell. Without, goes back. */
-gboolean object_store_lock (ObjectStore *self, gboolean exclusive);
+/* Holds others back; released when it is freed and when the process ends. ALONE: UNAVAILABLE (reason StoreBusy)
+ * at once when another process, or another handle of this one, has the store open; whoever opens it meanwhile
+ * waits. Other threads with the same handle are the caller's business. COMMITS: waits for those under way, then
+ * makes every commit wait; keep it short, commit nothing while holding it. UNIMPLEMENTED where there are no locks. */
+ObjectLock *object_store_lock (Ctx *ctx, ObjectStore *self, ObjectLockKind kind, GError **error);
+void object_lock_free (ObjectLock *self);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (ObjectLock, object_lock_free)
 void object_store_free (ObjectStore *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ObjectStore, object_store_free)
 
 /* An object whose key is told at the end, because it often depends on the bytes. */
 ObjectWriter *object_store_create (Ctx *ctx, ObjectStore *self, GError **error);
+/* After an error only free is allowed. */
 gboolean object_writer_append (Ctx *ctx, ObjectWriter *self, gconstpointer data, gsize size, GError **error);
 /* Overwrites bytes already appended. */
 gboolean object_writer_patch (Ctx *ctx, ObjectWriter *self, guint64 offset_bytes, gconstpointer data, gsize size,
                               GError **error);
+/* When it fails, the object may be there all the same; never half of it. */
 gboolean object_writer_commit (Ctx *ctx, ObjectWriter *self, const char *key, ObjectCommitFlags flags,
                                GError **error);
 void object_writer_free (ObjectWriter *self); /* drops what was not committed */

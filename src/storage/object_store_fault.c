@@ -7,6 +7,7 @@ typedef struct {
   guint64 seen;
   guint64 nth;
   gboolean stays_down;
+  gboolean late;
 } FaultStore;
 
 typedef struct {
@@ -29,6 +30,30 @@ strike (FaultStore *self, GError **error)
   gboolean fails = self->nth != 0 && (self->seen == self->nth || (self->stays_down && self->seen > self->nth));
   g_mutex_unlock (&self->lock);
   return !fails || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "injected fault");
+}
+
+/* For operations that change something. A late fault lets them through and reports failure afterwards. */
+static gboolean
+strike_change (FaultStore *self, GError **out_late, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  if (strike (self, &problem))
+    return TRUE;
+  if (!self->late)
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  *out_late = g_steal_pointer (&problem);
+  return TRUE;
+}
+
+static gboolean
+report_late (GError *late, GError **error)
+{
+  if (late != NULL)
+    g_propagate_error (error, late);
+  return late == NULL;
 }
 
 static gboolean
@@ -72,21 +97,30 @@ static gboolean
 fault_append (Ctx *ctx, ObjectWriter *base, gconstpointer data, gsize size, GError **error)
 {
   FaultWriter *self = (FaultWriter *) base;
-  return strike (self->store, error) && object_writer_append (ctx, self->inner, data, size, error);
+  GError *late = NULL;
+  return strike_change (self->store, &late, error)
+         && (object_writer_append (ctx, self->inner, data, size, error) || (g_clear_error (&late), FALSE))
+         && report_late (late, error);
 }
 
 static gboolean
 fault_patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer data, gsize size, GError **error)
 {
   FaultWriter *self = (FaultWriter *) base;
-  return strike (self->store, error) && object_writer_patch (ctx, self->inner, offset_bytes, data, size, error);
+  GError *late = NULL;
+  return strike_change (self->store, &late, error)
+         && (object_writer_patch (ctx, self->inner, offset_bytes, data, size, error) || (g_clear_error (&late), FALSE))
+         && report_late (late, error);
 }
 
 static gboolean
 fault_commit (Ctx *ctx, ObjectWriter *base, const char *key, ObjectCommitFlags flags, GError **error)
 {
   FaultWriter *self = (FaultWriter *) base;
-  return strike (self->store, error) && object_writer_commit (ctx, self->inner, key, flags, error);
+  GError *late = NULL;
+  return strike_change (self->store, &late, error)
+         && (object_writer_commit (ctx, self->inner, key, flags, error) || (g_clear_error (&late), FALSE))
+         && report_late (late, error);
 }
 
 static void
@@ -116,7 +150,10 @@ static gboolean
 fault_remove (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
-  return strike (self, error) && object_store_remove (ctx, self->inner, key, error);
+  GError *late = NULL;
+  return strike_change (self, &late, error)
+         && (object_store_remove (ctx, self->inner, key, error) || (g_clear_error (&late), FALSE))
+         && report_late (late, error);
 }
 
 static GPtrArray *
@@ -130,13 +167,17 @@ static gboolean
 fault_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
-  return strike (self, error) && object_store_sync (ctx, self->inner, keys, n_keys, error);
+  GError *late = NULL;
+  return strike_change (self, &late, error)
+         && (object_store_sync (ctx, self->inner, keys, n_keys, error) || (g_clear_error (&late), FALSE))
+         && report_late (late, error);
 }
 
-static gboolean
-fault_lock (ObjectStore *base, gboolean exclusive)
+static ObjectLock *
+fault_lock (Ctx *ctx, ObjectStore *base, ObjectLockKind kind, GError **error)
 {
-  return object_store_lock (((FaultStore *) base)->inner, exclusive);
+  FaultStore *self = (FaultStore *) base;
+  return strike (self, error) ? object_store_lock (ctx, self->inner, kind, error) : NULL;
 }
 
 static void
@@ -168,6 +209,12 @@ object_store_fault_set (ObjectStore *base, guint64 nth, gboolean stays_down)
   self->nth = nth;
   self->stays_down = stays_down;
   g_mutex_unlock (&self->lock);
+}
+
+void
+object_store_fault_set_late (ObjectStore *base, gboolean late)
+{
+  ((FaultStore *) base)->late = late;
 }
 
 guint64

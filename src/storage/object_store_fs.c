@@ -4,26 +4,29 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
+#include "storage/object_store_fs_lock.h"
 
 #define TEMP_DIR ".tmp"
 #define MARKER "ai-models-store.json"
-#define MARKER_TEXT "{\"format\":\"ai-models-store\",\"version\":1}\n"
+#define MARKER_FORMAT "ai-models-store"
+#define MARKER_VERSION 1
+#define MARKER_TEXT "{\"format\":\"" MARKER_FORMAT "\",\"version\":1}\n"
+#define MARKER_LIMIT_BYTES 4096
 #define STALE_TEMP_SECONDS (24 * 3600)
-#define COMMIT_ATTEMPTS 4
+#define COMMIT_ATTEMPTS 100
 #define MAX_DEPTH 32
-#define LOCK_WAIT_US (120 * G_USEC_PER_SEC)
-#define LOCK_POLL_US 20000
 
 typedef struct {
   ObjectStore base;
   char *root;
   char *temp_dir;
-  int lock_fd; /* of the marker: held shared by everybody who has the store open */
+  char *marker;
+  int lock_fd; /* says that this process has the store open */
 } FsStore;
 
 typedef struct {
@@ -47,11 +50,29 @@ fail_for_key (GError **error, int saved_errno, const char *key)
   return am_fail_errno (error, saved_errno, "object %s", key);
 }
 
+/* What went wrong with a write, in the operator's words. A directory that is gone is no missing object. */
+static gboolean
+fail_write (FsStore *self, GError *problem, GError **error)
+{
+  g_autoptr (GError) owned = problem;
+  if (am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "the store in %s is gone: %s", self->root, problem->message);
+  if (am_error_has_reason (problem, "InsufficientStorage"))
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage",
+                    "no space is left for the store in %s: remove models or give it more (%s)", self->root,
+                    problem->message);
+  if (am_error_is (problem, AM_ERROR_PERMISSION_DENIED))
+    return am_fail (error, AM_ERROR_PERMISSION_DENIED, "ReadOnlyStorage", "the store in %s cannot be written: %s",
+                    self->root, problem->message);
+  g_propagate_error (error, g_steal_pointer (&owned));
+  return FALSE;
+}
+
 static Reader *
 fs_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
 {
   g_autofree char *path = key_path ((FsStore *) base, key);
-  am_autofd int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  am_autofd int fd = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   struct stat info;
   if (fd < 0 || fstat (fd, &info) < 0)
     {
@@ -80,13 +101,17 @@ fs_stat (Ctx *ctx, ObjectStore *base, const char *key, ObjectInfo *out_info, GEr
 static gboolean
 writer_append (Ctx *ctx, ObjectWriter *base, gconstpointer data, gsize size, GError **error)
 {
-  return temp_file_write (((FsWriter *) base)->file, data, size, error);
+  FsWriter *self = (FsWriter *) base;
+  GError *problem = NULL;
+  return temp_file_write (self->file, data, size, &problem) || fail_write (self->store, problem, error);
 }
 
 static gboolean
 writer_patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer data, gsize size, GError **error)
 {
-  return temp_file_write_at (((FsWriter *) base)->file, offset_bytes, data, size, error);
+  FsWriter *self = (FsWriter *) base;
+  GError *problem = NULL;
+  return temp_file_write_at (self->file, offset_bytes, data, size, &problem) || fail_write (self->store, problem, error);
 }
 
 /* Another process may remove an empty directory between making it and renaming into it: try again. */
@@ -109,22 +134,38 @@ publish_under (FsWriter *self, const char *path, const char *dir, gboolean exclu
 }
 
 static gboolean
-writer_commit (Ctx *ctx, ObjectWriter *base, const char *key, ObjectCommitFlags flags, GError **error)
+publish (Ctx *ctx, FsWriter *self, const char *key, ObjectCommitFlags flags, GError **error)
 {
-  FsWriter *self = (FsWriter *) base;
   g_autofree char *path = key_path (self->store, key);
   g_autofree char *dir = g_path_get_dirname (path);
   gboolean lazy = (flags & OBJECT_COMMIT_LAZY) != 0;
+  am_autofd int gate = -1;
+  g_autoptr (GError) problem = NULL;
   if (lazy)
     sync_file_range (temp_file_fd (self->file), 0, 0, SYNC_FILE_RANGE_WRITE); /* only starts it */
   else if (!temp_file_sync (self->file, error))
     return FALSE;
-  if (!publish_under (self, path, dir, (flags & OBJECT_COMMIT_IF_ABSENT) != 0, error))
-    {
-      g_prefix_error (error, "object %s: ", key);
-      return FALSE;
-    }
-  return lazy || file_sync_dir (dir, error);
+  if (!fs_lock_enter_commit (ctx, self->store->marker, &gate, error)
+      || !publish_under (self, path, dir, (flags & OBJECT_COMMIT_IF_ABSENT) != 0, error))
+    return FALSE;
+  am_autofd_cleanup (&gate);
+  if (lazy || file_sync_dir (dir, &problem))
+    return TRUE;
+  if (am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return TRUE; /* somebody removed the object again, and its empty directory */
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
+static gboolean
+writer_commit (Ctx *ctx, ObjectWriter *base, const char *key, ObjectCommitFlags flags, GError **error)
+{
+  FsWriter *self = (FsWriter *) base;
+  GError *problem = NULL;
+  if (publish (ctx, self, key, flags, &problem))
+    return TRUE;
+  g_prefix_error (&problem, "object %s: ", key);
+  return fail_write (self->store, problem, error);
 }
 
 static void
@@ -140,9 +181,18 @@ fs_create (Ctx *ctx, ObjectStore *base, GError **error)
 {
   static const ObjectWriterClass klass = { writer_append, writer_patch, writer_commit, writer_free };
   FsStore *store = (FsStore *) base;
-  TempFile *file = temp_file_new (store->temp_dir, error);
+  g_autoptr (GError) problem = NULL;
+  TempFile *file = temp_file_new (store->temp_dir, &problem);
+  if (file == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND) && mkdir (store->temp_dir, 0755) == 0)
+    {
+      g_clear_error (&problem);
+      file = temp_file_new (store->temp_dir, &problem);
+    }
   if (file == NULL)
-    return NULL;
+    {
+      fail_write (store, g_steal_pointer (&problem), error);
+      return NULL;
+    }
   FsWriter *self = g_new0 (FsWriter, 1);
   self->base.klass = &klass;
   self->store = store;
@@ -156,7 +206,13 @@ fs_remove (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
   FsStore *self = (FsStore *) base;
   g_autofree char *path = key_path (self, key);
   if (unlink (path) < 0)
-    return errno == ENOENT || errno == ENOTDIR ? TRUE : am_fail_errno (error, errno, "cannot remove object %s", key);
+    {
+      GError *problem = NULL;
+      if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR)
+        return TRUE;
+      am_fail_errno (&problem, errno, "cannot remove object %s", key);
+      return fail_write (self, problem, error);
+    }
   /* Empty directories go too, up to the root; a busy one stops it. */
   for (char *slash = strrchr (path, '/'); slash != NULL && slash > path + strlen (self->root);
        slash = strrchr (path, '/'))
@@ -174,30 +230,67 @@ compare_names (gconstpointer a, gconstpointer b)
   return strcmp (*(char *const *) a, *(char *const *) b);
 }
 
+/* Symbolic links to directories count as directories, as they do on the way to an object. */
+static gboolean
+entry_is_dir (DIR *dir, const struct dirent *entry, gboolean *out_is_dir, GError **error)
+{
+  struct stat info;
+  *out_is_dir = entry->d_type == DT_DIR;
+  if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
+    return TRUE;
+  if (fstatat (dirfd (dir), entry->d_name, &info, 0) == 0)
+    *out_is_dir = S_ISDIR (info.st_mode);
+  else if (errno != ENOENT && errno != ELOOP)
+    return am_fail_errno (error, errno, "cannot look at %s", entry->d_name);
+  return TRUE;
+}
+
+/* In the root lie the adapter's own files, and folders of its own whose names begin with a dot. */
+static gboolean
+is_own (const struct dirent *entry, gboolean in_root, gboolean is_dir)
+{
+  return strcmp (entry->d_name, ".") == 0 || strcmp (entry->d_name, "..") == 0
+         || (in_root && (entry->d_name[0] == '.' || !is_dir));
+}
+
+static gboolean
+read_names (DIR *dir, gboolean in_root, GPtrArray *names, GError **error)
+{
+  for (;;)
+    {
+      gboolean is_dir;
+      /* A listing cut short by an error would pass for a whole one, and collection would act on it. */
+      errno = 0;
+      struct dirent *entry = readdir (dir);
+      if (entry == NULL)
+        return errno == 0 || am_fail_errno (error, errno, "cannot read it");
+      if (!entry_is_dir (dir, entry, &is_dir, error))
+        return FALSE;
+      if (!is_own (entry, in_root, is_dir))
+        g_ptr_array_add (names, g_strconcat (entry->d_name, is_dir ? "/" : "", NULL));
+    }
+}
+
 /* Names of a directory, a directory's with a slash behind it, so that sorting them sorts whole keys. */
 static GPtrArray *
-sorted_names (const char *path, GError **error)
+sorted_names (const char *path, gboolean in_root, GError **error)
 {
   g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
   DIR *dir = opendir (path);
-  if (dir == NULL && (errno == ENOENT || errno == ENOTDIR))
+  if (dir == NULL && !in_root && (errno == ENOENT || errno == ENOTDIR))
     return g_steal_pointer (&names);
   if (dir == NULL)
     {
       am_fail_errno (error, errno, "cannot list %s", path);
       return NULL;
     }
-  for (struct dirent *entry = readdir (dir); entry != NULL; entry = readdir (dir))
-    {
-      struct stat info;
-      if (entry->d_name[0] == '.')
-        continue;
-      gboolean is_dir = entry->d_type == DT_DIR;
-      if (entry->d_type == DT_UNKNOWN && fstatat (dirfd (dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0)
-        is_dir = S_ISDIR (info.st_mode);
-      g_ptr_array_add (names, g_strconcat (entry->d_name, is_dir ? "/" : "", NULL));
-    }
+  gboolean ok = read_names (dir, in_root, names, error);
   closedir (dir);
+  if (!ok)
+    {
+      g_prefix_error (error, "cannot list %s: ", path);
+      return NULL;
+    }
   g_ptr_array_sort (names, compare_names);
   return g_steal_pointer (&names);
 }
@@ -236,8 +329,6 @@ list_entry (Ctx *ctx, Listing *listing, const char *key, guint depth, GError **e
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  if (depth == 0 && strcmp (key, MARKER) == 0)
-    return TRUE;
   info.key = g_strdup (key);
   g_ptr_array_add (listing->found, g_memdup2 (&info, sizeof info));
   return TRUE;
@@ -249,7 +340,7 @@ list_below (Ctx *ctx, Listing *listing, const char *prefix, guint depth, GError 
   if (depth > MAX_DEPTH)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "the store is nested too deeply at %s", prefix);
   g_autofree char *path = key_path (listing->store, prefix);
-  g_autoptr (GPtrArray) names = sorted_names (path, error);
+  g_autoptr (GPtrArray) names = sorted_names (path, *prefix == '\0', error);
   if (names == NULL || !ctx_check (ctx, error))
     return FALSE;
   for (guint i = 0; i < names->len && listing->found->len < listing->limit; i++)
@@ -280,7 +371,14 @@ sync_key (FsStore *self, const char *key, GHashTable *dirs, GError **error)
     return fail_for_key (error, errno, key);
   if (fdatasync (fd) < 0)
     return am_fail_errno (error, errno, "cannot sync object %s", key);
-  g_hash_table_add (dirs, g_path_get_dirname (path));
+  /* The levels above may have been made by somebody who has not synced them yet. */
+  for (char *slash = strrchr (path, '/'); slash != NULL && slash >= path + strlen (self->root);
+       slash = strrchr (path, '/'))
+    {
+      *slash = '\0';
+      if (!g_hash_table_add (dirs, g_strdup (path)))
+        break;
+    }
   return TRUE;
 }
 
@@ -301,17 +399,12 @@ fs_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GEr
   return TRUE;
 }
 
-static gboolean
-fs_lock (ObjectStore *base, gboolean exclusive)
+static ObjectLock *
+fs_lock (Ctx *ctx, ObjectStore *base, ObjectLockKind kind, GError **error)
 {
   FsStore *self = (FsStore *) base;
-  if (self->lock_fd < 0)
-    return FALSE;
-  if (flock (self->lock_fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0)
-    return TRUE;
-  /* A conversion that fails gives up what was held: take it back. */
-  flock (self->lock_fd, LOCK_SH);
-  return FALSE;
+  return kind == OBJECT_LOCK_ALONE ? fs_lock_alone (self->lock_fd, self->marker, error)
+                                   : fs_lock_commits (ctx, self->marker, error);
 }
 
 static void
@@ -321,6 +414,7 @@ fs_free (ObjectStore *base)
   am_autofd_cleanup (&self->lock_fd);
   g_free (self->root);
   g_free (self->temp_dir);
+  g_free (self->marker);
   g_free (self);
 }
 
@@ -340,26 +434,37 @@ remove_stale_temps (FsStore *self)
     closedir (dir);
 }
 
-/* Waits for somebody who has the store alone, which is never long. */
+/* FALSE with NOT_FOUND when the directory has no marker. */
 static gboolean
-share_lock (FsStore *self, GError **error)
+check_marker (FsStore *self, GError **error)
 {
-  g_autofree char *marker = key_path (self, MARKER);
-  self->lock_fd = open (marker, O_RDONLY | O_CLOEXEC);
-  if (self->lock_fd < 0)
-    return am_fail_errno (error, errno, "cannot open %s", marker);
-  for (gint64 until = g_get_monotonic_time () + LOCK_WAIT_US; flock (self->lock_fd, LOCK_SH | LOCK_NB) < 0;)
-    {
-      if (errno != EWOULDBLOCK)
-        {
-          /* A file system without locks: such a store can never be had alone, so nothing is collected there. */
-          am_autofd_cleanup (&self->lock_fd);
-          return TRUE;
-        }
-      if (g_get_monotonic_time () > until)
-        return am_fail (error, AM_ERROR_UNAVAILABLE, "StoreBusy", "another process is cleaning up store %s", self->root);
-      g_usleep (LOCK_POLL_US);
-    }
+  g_autoptr (GBytes) bytes = file_read (self->marker, MARKER_LIMIT_BYTES, error);
+  if (bytes == NULL)
+    return FALSE;
+  gsize size;
+  gconstpointer data = g_bytes_get_data (bytes, &size);
+  g_autoptr (yyjson_doc) doc = json_parse (data, size, MARKER_LIMIT_BYTES, JSON_STRICT, NULL);
+  yyjson_val *root = doc != NULL ? yyjson_doc_get_root (doc) : NULL;
+  yyjson_val *version = yyjson_obj_get (root, "version");
+  if (g_strcmp0 (json_get_string (root, "format"), MARKER_FORMAT) != 0 || !yyjson_is_uint (version))
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s is damaged, or another program's", self->marker);
+  if (yyjson_get_uint (version) != MARKER_VERSION)
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
+                    "the store in %s has format version %" G_GUINT64_FORMAT ", this program knows version %d: use a "
+                    "newer program",
+                    self->root, yyjson_get_uint (version), MARKER_VERSION);
+  return TRUE;
+}
+
+/* Whether nothing lies in the root that somebody else may have put there. */
+static gboolean
+root_is_empty (FsStore *self)
+{
+  g_autoptr (GDir) dir = g_dir_open (self->root, 0, NULL);
+  for (const char *name = dir != NULL ? g_dir_read_name (dir) : NULL; name != NULL; name = g_dir_read_name (dir))
+    if (strcmp (name, "lost+found") != 0 && strcmp (name, TEMP_DIR) != 0 && strcmp (name, MARKER) != 0
+        && !g_str_has_prefix (name, ".tmp-"))
+      return FALSE;
   return TRUE;
 }
 
@@ -367,21 +472,25 @@ share_lock (FsStore *self, GError **error)
 static gboolean
 claim_root (FsStore *self, gboolean create, GError **error)
 {
-  g_autofree char *marker = key_path (self, MARKER);
-  if (g_file_test (marker, G_FILE_TEST_IS_REGULAR))
+  g_autoptr (GError) problem = NULL;
+  if (check_marker (self, &problem))
     return TRUE;
+  if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
   if (!create)
     return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "%s is not a model store", self->root);
   if (!file_make_dirs (self->root, error))
     return FALSE;
-  g_autoptr (GDir) dir = g_dir_open (self->root, 0, NULL);
-  for (const char *name = dir != NULL ? g_dir_read_name (dir) : NULL; name != NULL; name = g_dir_read_name (dir))
-    if (strcmp (name, "lost+found") != 0 && strcmp (name, TEMP_DIR) != 0 && strcmp (name, MARKER) != 0
-        && !g_str_has_prefix (name, ".tmp-"))
-      return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
-                      "%s is neither empty nor a model store (it has no %s): choose another directory", self->root,
-                      MARKER);
-  return file_replace (marker, MARKER_TEXT, strlen (MARKER_TEXT), error);
+  if (root_is_empty (self))
+    return file_replace (self->marker, MARKER_TEXT, strlen (MARKER_TEXT), error);
+  /* Another process may have made it a store and begun to fill it just now. */
+  if (check_marker (self, NULL))
+    return TRUE;
+  return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
+                  "%s is neither empty nor a model store (it has no %s): choose another directory", self->root, MARKER);
 }
 
 ObjectStore *
@@ -393,8 +502,9 @@ object_store_fs_new (const char *root, gboolean create, GError **error)
   self->base.klass = &klass;
   self->lock_fd = -1;
   self->root = g_canonicalize_filename (root, NULL);
-  self->temp_dir = g_strdup_printf ("%s/%s", self->root, TEMP_DIR);
-  if (!claim_root (self, create, error) || !share_lock (self, error))
+  self->temp_dir = key_path (self, TEMP_DIR);
+  self->marker = key_path (self, MARKER);
+  if (!claim_root (self, create, error) || !fs_lock_share (self->marker, &self->lock_fd, error))
     return NULL;
   if (!g_file_test (self->temp_dir, G_FILE_TEST_IS_DIR))
     {

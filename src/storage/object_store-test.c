@@ -1,0 +1,413 @@
+/* The contract of the port, run against each adapter. */
+#include "storage/object_store.h"
+
+#include <string.h>
+
+#include "storage/storage_fixture.h"
+
+typedef struct {
+  const char *name;
+  void (*func) (ObjectStore *objects);
+} Row;
+
+static void
+test_basics (ObjectStore *objects)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean exists = TRUE;
+  ObjectInfo info = { 0 };
+  gint64 before_ms = g_get_real_time () / 1000 - 1000;
+  fixture_assert_ok (object_store_exists (NULL, objects, "t/a", &exists, &error), error);
+  g_assert_false (exists);
+  g_assert_false (object_store_stat (NULL, objects, "t/a", NULL, &error));
+  fixture_assert_error (&error, AM_ERROR_NOT_FOUND, NULL);
+  g_assert_null (object_store_open (NULL, objects, "t/a", &error));
+  fixture_assert_error (&error, AM_ERROR_NOT_FOUND, NULL);
+  fixture_assert_ok (object_store_remove (NULL, objects, "t/a", &error), error);
+  fixture_put (objects, "t/a", "hello");
+  fixture_assert_ok (object_store_stat (NULL, objects, "t/a", &info, &error), error);
+  g_assert_cmpuint (info.size_bytes, ==, 5);
+  g_assert_cmpint (info.modified_ms, >=, before_ms);
+  g_assert_cmpint (info.modified_ms, <=, g_get_real_time () / 1000 + 1000);
+  g_autofree char *content = fixture_get (objects, "t/a");
+  g_assert_cmpstr (content, ==, "hello");
+  g_assert_null (object_store_get (NULL, objects, "t/a", 4, &error));
+  fixture_assert_error (&error, AM_ERROR_RESOURCE_EXHAUSTED, NULL);
+  fixture_put (objects, "t/a", "");
+  g_autofree char *nothing = fixture_get (objects, "t/a");
+  g_assert_cmpstr (nothing, ==, "");
+  fixture_assert_ok (object_store_remove (NULL, objects, "t/a", &error), error);
+  g_assert_null (fixture_get (objects, "t/a"));
+}
+
+static void
+test_ranges (ObjectStore *objects)
+{
+  static const struct {
+    guint64 offset;
+    gsize size;
+    const char *wanted; /* NULL: OUT_OF_RANGE */
+  } rows[] = {
+    { 0, 10, "0123456789" }, { 0, 0, "" },  { 10, 0, "" }, { 9, 1, "9" },
+    { 3, 4, "3456" },        { 10, 1, NULL }, { 0, 11, NULL }, { G_MAXUINT64, 1, NULL },
+  };
+  g_autoptr (GError) error = NULL;
+  fixture_put (objects, "t/r", "0123456789");
+  g_autoptr (Reader) reader = object_store_open (NULL, objects, "t/r", &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (reader->size_bytes, ==, 10);
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      char buffer[16] = "";
+      gboolean ok = reader_read_at (NULL, reader, rows[i].offset, buffer, rows[i].size, &error);
+      g_assert_cmpint (ok, ==, rows[i].wanted != NULL);
+      if (ok)
+        g_assert_cmpstr (buffer, ==, rows[i].wanted);
+      else
+        fixture_assert_error (&error, AM_ERROR_OUT_OF_RANGE, NULL);
+    }
+}
+
+static void
+test_writer (ObjectStore *objects)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (ObjectWriter) writer = object_store_create (NULL, objects, &error);
+  g_assert_no_error (error);
+  fixture_assert_ok (object_writer_append (NULL, writer, "....body", 8, &error), error);
+  fixture_assert_ok (object_writer_append (NULL, writer, NULL, 0, &error), error);
+  fixture_assert_ok (object_writer_patch (NULL, writer, 0, "head", 4, &error), error);
+  fixture_assert_ok (object_writer_append (NULL, writer, "tail", 4, &error), error);
+  g_autofree char *before = fixture_list (objects, "", 10);
+  g_assert_cmpstr (before, ==, ""); /* nothing to be seen yet */
+  fixture_assert_ok (object_writer_commit (NULL, writer, "t/w", OBJECT_COMMIT_DEFAULT, &error), error);
+  g_autofree char *content = fixture_get (objects, "t/w");
+  g_assert_cmpstr (content, ==, "headbodytail");
+  g_autoptr (ObjectWriter) dropped = object_store_create (NULL, objects, &error);
+  fixture_assert_ok (object_writer_append (NULL, dropped, "x", 1, &error), error);
+  g_clear_pointer (&dropped, object_writer_free);
+  object_writer_free (NULL);
+  g_autofree char *after = fixture_list (objects, "", 10);
+  g_assert_cmpstr (after, ==, "t/w");
+}
+
+static void
+test_keys (ObjectStore *objects)
+{
+  static const char *const bad[] = {
+    "", "a", "/a/b", "a/", "a//b", "../a", "a/../b", "a/.", ".tmp/x", ".x/y", "a\\b/c", "a/\n", "a/\xff",
+    "ai-models-store.json",
+  };
+  g_autoptr (GError) error = NULL;
+  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
+    {
+      gboolean exists;
+      g_assert_null (object_store_open (NULL, objects, bad[i], &error));
+      fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, NULL);
+      g_assert_false (object_store_put (NULL, objects, bad[i], "x", 1, OBJECT_COMMIT_DEFAULT, &error));
+      fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, NULL);
+      g_assert_false (object_store_remove (NULL, objects, bad[i], &error));
+      fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, NULL);
+      g_assert_false (object_store_exists (NULL, objects, bad[i], &exists, &error));
+      fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, NULL);
+    }
+  static const char *const bad_prefixes[] = { "a", "../", "a/../", "/", "//" };
+  for (gsize i = 0; i < G_N_ELEMENTS (bad_prefixes); i++)
+    {
+      g_assert_null (object_store_list (NULL, objects, bad_prefixes[i], NULL, 10, &error));
+      fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, NULL);
+    }
+  /* Hidden files of users are objects like others. */
+  fixture_put (objects, "raw/u/.gitattributes", "x");
+  fixture_put (objects, "raw/u/..b/.c", "x");
+  g_autofree char *keys = fixture_list (objects, "", 1);
+  g_assert_cmpstr (keys, ==, "raw/u/..b/.c raw/u/.gitattributes");
+}
+
+static void
+test_list (ObjectStore *objects)
+{
+  static const char *const keys[] = { "l/a-b", "l/a.b", "l/a/b", "l/a/b-c", "l/a/c/d", "l/a0", "l/b", "m/x" };
+  static const char sorted[] = "l/a-b l/a.b l/a/b l/a/b-c l/a/c/d l/a0 l/b";
+  g_autoptr (GError) error = NULL;
+  for (gsize i = G_N_ELEMENTS (keys); i > 0; i--)
+    fixture_put (objects, keys[i - 1], "x");
+  for (guint page = 1; page <= 8; page++)
+    {
+      g_autofree char *listed = fixture_list (objects, "l/", page);
+      g_assert_cmpstr (listed, ==, sorted);
+    }
+  static const struct {
+    const char *prefix, *after, *wanted;
+  } rows[] = {
+    { "l/a/", NULL, "l/a/b" },     { "l/", "l/a", "l/a-b" },        { "l/", "l/a/", "l/a/b" },
+    { "l/", "l/a/b", "l/a/b-c" },  { "l/", "l/a/bz", "l/a/c/d" },   { "l/", "l/a/c", "l/a/c/d" },
+    { "l/", "l/a/c/d", "l/a0" },   { "l/", "l/a/\xf4\x8f\xbf\xbf", "l/a0" }, { "l/", "l/b", NULL },
+    { "l/", "z", NULL },           { "", "l/b", "m/x" },            { "", "a", "l/a-b" },
+    { "none/", NULL, NULL },       { "l/b/", NULL, NULL },          { "l/a/c/d/e/", NULL, NULL },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GPtrArray) page = object_store_list (NULL, objects, rows[i].prefix, rows[i].after, 1, &error);
+      g_assert_no_error (error);
+      g_assert_cmpuint (page->len, ==, rows[i].wanted != NULL);
+      if (rows[i].wanted != NULL)
+        g_assert_cmpstr (((ObjectInfo *) g_ptr_array_index (page, 0))->key, ==, rows[i].wanted);
+    }
+}
+
+static void
+test_list_many (ObjectStore *objects)
+{
+  g_autoptr (GString) wanted = g_string_new (NULL);
+  g_autoptr (GError) error = NULL;
+  for (guint i = 0; i < 1234; i++)
+    {
+      g_autofree char *key = g_strdup_printf ("many/%02u/%04u", i % 7, i);
+      object_store_put (NULL, objects, key, "", 0, OBJECT_COMMIT_LAZY, &error);
+      g_assert_no_error (error);
+    }
+  for (guint i = 0; i < 7; i++)
+    for (guint j = i; j < 1234; j += 7)
+      g_string_append_printf (wanted, "%smany/%02u/%04u", wanted->len > 0 ? " " : "", i, j);
+  g_autofree char *by_100 = fixture_list (objects, "many/", 100);
+  g_assert_cmpstr (by_100, ==, wanted->str);
+  g_autoptr (GPtrArray) capped = object_store_list (NULL, objects, "many/", NULL, 5000, &error);
+  g_assert_cmpuint (capped->len, ==, 1000);
+  fixture_assert_ok (object_store_remove_prefix (NULL, objects, "many/", &error), error);
+  g_autofree char *left = fixture_list (objects, "", 10);
+  g_assert_cmpstr (left, ==, "");
+}
+
+static void
+test_replace_while_reading (ObjectStore *objects)
+{
+  g_autoptr (GError) error = NULL;
+  char buffer[4] = "";
+  fixture_put (objects, "t/x", "old");
+  g_autoptr (Reader) reader = object_store_open (NULL, objects, "t/x", &error);
+  fixture_put (objects, "t/x", "newer");
+  fixture_assert_ok (reader_read_at (NULL, reader, 0, buffer, 2, &error), error);
+  fixture_assert_ok (object_store_remove (NULL, objects, "t/x", &error), error);
+  fixture_assert_ok (reader_read_at (NULL, reader, 2, buffer + 2, 1, &error), error);
+  g_assert_cmpstr (buffer, ==, "old");
+}
+
+static void
+test_if_absent (ObjectStore *objects)
+{
+  g_autoptr (GError) error = NULL;
+  fixture_assert_ok (object_store_put (NULL, objects, "t/x", "1", 1, OBJECT_COMMIT_IF_ABSENT, &error), error);
+  g_assert_false (object_store_put (NULL, objects, "t/x", "2", 1, OBJECT_COMMIT_IF_ABSENT, &error));
+  fixture_assert_error (&error, AM_ERROR_ALREADY_EXISTS, NULL);
+  g_autofree char *content = fixture_get (objects, "t/x");
+  g_assert_cmpstr (content, ==, "1");
+}
+
+typedef struct {
+  ObjectStore *objects;
+  guint number;
+  guint won;
+} Racer;
+
+static gpointer
+race_if_absent (gpointer data)
+{
+  Racer *self = data;
+  for (guint i = 0; i < 100; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autofree char *key = g_strdup_printf ("race/%u/x", i);
+      g_autofree char *mine = g_strdup_printf ("%u", self->number);
+      if (object_store_put (NULL, self->objects, key, mine, strlen (mine),
+                            OBJECT_COMMIT_IF_ABSENT | OBJECT_COMMIT_LAZY, &error))
+        self->won++;
+      else
+        g_assert_error (error, AM_ERROR, AM_ERROR_ALREADY_EXISTS);
+    }
+  return NULL;
+}
+
+static void
+test_if_absent_race (ObjectStore *objects)
+{
+  Racer racers[4];
+  GThread *threads[4];
+  guint total = 0;
+  for (guint i = 0; i < 4; i++)
+    {
+      racers[i] = (Racer) { objects, i, 0 };
+      threads[i] = g_thread_new ("racer", race_if_absent, &racers[i]);
+    }
+  for (guint i = 0; i < 4; i++)
+    {
+      g_thread_join (threads[i]);
+      total += racers[i].won;
+    }
+  g_assert_cmpuint (total, ==, 100);
+}
+
+static gboolean stop;
+
+static gpointer
+put_and_remove (gpointer data)
+{
+  while (!g_atomic_int_get (&stop))
+    {
+      g_autoptr (GError) error = NULL;
+      object_store_put (NULL, data, "d/e/f/theirs", "x", 1, OBJECT_COMMIT_LAZY, &error);
+      g_assert_no_error (error);
+      object_store_remove (NULL, data, "d/e/f/theirs", &error);
+      g_assert_no_error (error);
+    }
+  return NULL;
+}
+
+/* Removing an object may take its empty folders with it, never another's commit. */
+static void
+test_commit_beside_removal (ObjectStore *objects)
+{
+  GThread *threads[2];
+  stop = FALSE;
+  for (guint i = 0; i < 2; i++)
+    threads[i] = g_thread_new ("remover", put_and_remove, objects);
+  for (guint i = 0; i < 500; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      fixture_assert_ok (
+        object_store_put (NULL, objects, "d/e/f/ours", "x", 1, i % 5 > 0 ? OBJECT_COMMIT_LAZY : 0, &error), error);
+      g_autofree char *content = fixture_get (objects, "d/e/f/ours");
+      g_assert_cmpstr (content, ==, "x");
+      fixture_assert_ok (object_store_remove (NULL, objects, "d/e/f/ours", &error), error);
+    }
+  g_atomic_int_set (&stop, TRUE);
+  for (guint i = 0; i < 2; i++)
+    g_thread_join (threads[i]);
+}
+
+static void
+test_lazy (ObjectStore *objects)
+{
+  static const char *const keys[] = { "z/1/a", "z/2/b", "z/2/c" };
+  static const char *const missing[] = { "z/1/a", "z/9/none" };
+  g_autoptr (GError) error = NULL;
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    fixture_assert_ok (object_store_put (NULL, objects, keys[i], "x", 1, OBJECT_COMMIT_LAZY, &error), error);
+  fixture_assert_ok (object_store_sync (NULL, objects, keys, G_N_ELEMENTS (keys), &error), error);
+  fixture_assert_ok (object_store_sync (NULL, objects, NULL, 0, &error), error);
+  g_assert_false (object_store_sync (NULL, objects, missing, G_N_ELEMENTS (missing), &error));
+  fixture_assert_error (&error, AM_ERROR_NOT_FOUND, NULL);
+}
+
+static void
+test_cancelled (ObjectStore *objects)
+{
+  g_autoptr (Ctx) ctx = ctx_new ();
+  g_autoptr (GError) error = NULL;
+  ctx_cancel (ctx);
+  g_assert_null (object_store_open (ctx, objects, "t/a", &error));
+  fixture_assert_error (&error, AM_ERROR_CANCELLED, NULL);
+  g_assert_null (object_store_create (ctx, objects, &error));
+  fixture_assert_error (&error, AM_ERROR_CANCELLED, NULL);
+  g_assert_null (object_store_list (ctx, objects, "", NULL, 1, &error));
+  fixture_assert_error (&error, AM_ERROR_CANCELLED, NULL);
+}
+
+static void
+test_key_below_key (ObjectStore *objects)
+{
+  g_autoptr (GError) error = NULL;
+  fixture_put (objects, "t/x", "1");
+  g_assert_false (object_store_put (NULL, objects, "t/x/y", "2", 1, OBJECT_COMMIT_DEFAULT, &error));
+  fixture_assert_error (&error, AM_ERROR_FAILED_PRECONDITION, NULL);
+  g_assert_false (object_store_put (NULL, objects, "t/x/y/z", "2", 1, OBJECT_COMMIT_DEFAULT, &error));
+  fixture_assert_error (&error, AM_ERROR_FAILED_PRECONDITION, NULL);
+  fixture_put (objects, "u/x/y", "1");
+  g_assert_false (object_store_put (NULL, objects, "u/x", "2", 1, OBJECT_COMMIT_DEFAULT, &error));
+  fixture_assert_error (&error, AM_ERROR_FAILED_PRECONDITION, NULL);
+  g_assert_null (object_store_open (NULL, objects, "u/x", &error));
+  fixture_assert_error (&error, AM_ERROR_NOT_FOUND, NULL);
+  fixture_assert_ok (object_store_remove (NULL, objects, "u/x", &error), error);
+  g_autofree char *keys = fixture_list (objects, "", 10);
+  g_assert_cmpstr (keys, ==, "t/x u/x/y");
+}
+
+typedef struct {
+  ObjectStore *objects;
+  gboolean committed;
+} Committer;
+
+static gpointer
+commit_one (gpointer data)
+{
+  Committer *self = data;
+  fixture_put (self->objects, "t/late", "x");
+  g_atomic_int_set (&self->committed, TRUE);
+  return NULL;
+}
+
+static void
+test_lock_commits (ObjectStore *objects)
+{
+  g_autoptr (GError) error = NULL;
+  Committer committer = { objects, FALSE };
+  g_autoptr (ObjectLock) lock = object_store_lock (NULL, objects, OBJECT_LOCK_COMMITS, &error);
+  g_assert_no_error (error);
+  GThread *thread = g_thread_new ("commit", commit_one, &committer);
+  g_usleep (50000);
+  g_assert_false (g_atomic_int_get (&committer.committed));
+  g_assert_null (fixture_get (objects, "t/late"));
+  /* Waiting ends with the context. */
+  g_autoptr (Ctx) hurried = ctx_new_child (NULL, 30);
+  g_assert_false (object_store_put (hurried, objects, "t/never", "x", 1, OBJECT_COMMIT_DEFAULT, &error));
+  fixture_assert_error (&error, AM_ERROR_DEADLINE_EXCEEDED, NULL);
+  g_assert_null (object_store_lock (hurried, objects, OBJECT_LOCK_COMMITS, &error));
+  fixture_assert_error (&error, AM_ERROR_DEADLINE_EXCEEDED, NULL);
+  g_clear_pointer (&lock, object_lock_free);
+  g_thread_join (thread);
+  g_autofree char *content = fixture_get (objects, "t/late");
+  g_assert_cmpstr (content, ==, "x");
+}
+
+static const Row rows[] = {
+  { "basics", test_basics },
+  { "ranges", test_ranges },
+  { "writer", test_writer },
+  { "keys", test_keys },
+  { "list", test_list },
+  { "list-many", test_list_many },
+  { "replace-while-reading", test_replace_while_reading },
+  { "if-absent", test_if_absent },
+  { "if-absent-race", test_if_absent_race },
+  { "commit-beside-removal", test_commit_beside_removal },
+  { "lazy", test_lazy },
+  { "cancelled", test_cancelled },
+  { "key-below-key", test_key_below_key },
+  { "lock-commits", test_lock_commits },
+};
+
+static void
+run_fs (StorageFixture *self, gconstpointer data)
+{
+  ((const Row *) data)->func (self->fs);
+}
+
+static void
+run_fault (StorageFixture *self, gconstpointer data)
+{
+  ((const Row *) data)->func (self->objects);
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *fs = g_strdup_printf ("/object-store/fs/%s", rows[i].name);
+      g_autofree char *fault = g_strdup_printf ("/object-store/fault/%s", rows[i].name);
+      g_test_add (fs, StorageFixture, &rows[i], storage_fixture_set_up, run_fs, storage_fixture_tear_down);
+      g_test_add (fault, StorageFixture, &rows[i], storage_fixture_set_up, run_fault, storage_fixture_tear_down);
+    }
+  return g_test_run ();
+}
