@@ -17,6 +17,14 @@ class Data:
         self.folder, self.quick = pathlib.Path(folder) / ("quick" if quick else "full"), quick
         self.folder.mkdir(parents=True, exist_ok=True)
 
+    def _model(self, name, make):
+        """A folder with weights and a configuration; the weights are made by `make`."""
+        folder = self.folder / name
+        weights = self._file(f"{name}.safetensors", make)
+        if not folder.exists():
+            tools.make_model_folder(weights, folder)
+        return folder
+
     def _file(self, name, make):
         path = self.folder / name
         if not path.exists():
@@ -36,13 +44,13 @@ class Data:
         return 64 * MIB if self.quick else GIB
 
     def bf16(self):
-        """A model in bf16 with the statistics of real weights."""
-        return self._file("bf16.safetensors", lambda out: tools.make_model_of("bf16", self.model_size, out))
+        """Folder of a model in bf16 with the statistics of real weights."""
+        return self._model("bf16", lambda out: tools.make_model_of("bf16", self.model_size, out))
 
     def fine_tune(self):
         """The same with a tenth of its bytes, whole tensors, changed."""
-        base = self.bf16()
-        return self._file("fine-tune.safetensors", lambda out: tools.make_fine_tune(base, 0.1, out))
+        base = self.bf16() / "model.safetensors"
+        return self._model("fine-tune", lambda out: tools.make_fine_tune(base, 0.1, out))
 
     def random(self):
         return self._file("random.bin", lambda out: tools.make_random(128 * MIB if self.quick else GIB, out))

@@ -1,6 +1,7 @@
 """Clients as commands: ours, ORAS, skopeo, curl; and uploads spoken by hand."""
 
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ from . import tools
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 EMPTY_CONFIG = b"{}"
+http_errors = http.client.HTTPException
 
 
 class CommandFailed(Exception):
@@ -79,6 +81,29 @@ def _collect(process, timeout):
     return output["stdout"].decode(errors="replace"), output["stderr"].decode(errors="replace"), usage
 
 
+def start(command, *, home, log, cwd=None):
+    """Starts a command that the caller waits for or kills."""
+    with open(log, "ab") as output:
+        return subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=cwd,
+                                env=environment(home))
+
+
+def wait(process, timeout):
+    """Its exit status; one that does not end is killed, and that is a failure."""
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise CommandFailed(process.args, process.wait(), f"did not end within {timeout} s") from None
+
+
+def later(seconds, action):
+    """A running thread that does something after a while."""
+    timer = threading.Timer(max(0, seconds), action)
+    timer.start()
+    return timer
+
+
 class AiModels:
     """Our command with a home and a local store of its own, as on a machine of its own."""
 
@@ -93,9 +118,7 @@ class AiModels:
         return run(self.command(name, "--json", "--quiet", *arguments), home=self.home, netns=self.netns, timeout=timeout)
 
     def popen(self, name, *arguments, log):
-        with open(log, "ab") as output:
-            return subprocess.Popen(list(map(str, in_netns(self.netns, self.command(name, "--quiet", *arguments)))),
-                                    stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment(self.home))
+        return start(in_netns(self.netns, self.command(name, "--quiet", *arguments)), home=self.home, log=log)
 
 
 class Oras:
@@ -103,10 +126,17 @@ class Oras:
         self.home, self.netns = pathlib.Path(home), netns
         self.options = [*(["--plain-http"] if plain_http else []), *options]
 
-    def push(self, reference, path, media_type="application/octet-stream"):
+    def push_command(self, reference, path):
+        """(command, folder to run it in) for a file, or for all files of a folder."""
         path = pathlib.Path(path)
-        return run([tools.oras(), "push", "--no-tty", "--disable-path-validation", *self.options, reference,
-                    f"{path.name}:{media_type}"], home=self.home, netns=self.netns, cwd=path.parent)
+        folder = path if path.is_dir() else path.parent
+        names = [path.name] if folder != path else sorted(str(p.relative_to(path)) for p in path.rglob("*") if p.is_file())
+        return [tools.oras(), "push", "--no-tty", "--disable-path-validation", *self.options, reference,
+                *(f"{name}:application/octet-stream" for name in names)], folder
+
+    def push(self, reference, path):
+        command, folder = self.push_command(reference, path)
+        return run(command, home=self.home, netns=self.netns, cwd=folder)
 
     def pull(self, reference, folder):
         return run([tools.oras(), "pull", "--no-tty", *self.options, "-o", folder, reference], home=self.home,

@@ -55,6 +55,15 @@ def make_model_of(dtype, size, out, seed=0):
     return out
 
 
+def make_model_folder(weights, folder):
+    """A folder as a model has it: these weights, and the real model's configuration."""
+    folder = pathlib.Path(folder)
+    folder.mkdir()
+    os.link(weights, folder / "model.safetensors")
+    shutil.copy(real_model() / "config.json", folder)
+    return folder
+
+
 def make_fine_tune(base, fraction, out, seed=1):
     make_weights("--vary", fraction, "--base", base, "--seed", seed, "--out", out)
     return out
