@@ -331,7 +331,8 @@ attempt (Call *self, GError **error)
     if (!send_once (self, method, sends_body, &url, strcmp (home, url.origin) == 0, error))
       return FALSE;
     self->failure = HTTP_FAILED_FINALLY;
-    if (call->no_redirects || !is_redirect (self->reply->status) || http_reply_is_success (self->reply, call)
+    if (call->no_redirects || !is_redirect (self->reply->status)
+        || http_call_accepts (call, self->reply->status)
         || http_reply_header (self->reply, "location") == NULL)
       break;
     if (n_redirects >= self->client->config.max_redirects)
@@ -340,7 +341,8 @@ attempt (Call *self, GError **error)
     if (!follow (self, &url, &method, &sends_body, error))
       return FALSE;
   }
-  if (http_reply_is_success (self->reply, call) || (call->no_redirects && is_redirect (self->reply->status)))
+  if (http_call_accepts (call, self->reply->status)
+      || (call->no_redirects && is_redirect (self->reply->status)))
     return TRUE;
   if (http_status_is_passing (self->reply->status))
     self->failure = self->reply->status == 429 ? HTTP_FAILED_BEFORE_SENDING : HTTP_FAILED_UNKNOWN;

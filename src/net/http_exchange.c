@@ -54,9 +54,12 @@ static void
 fail_request (HttpRequest *req, GError *error)
 {
   HttpResponse *res = &req->response;
+  if (error == NULL) /* a handler's mistake, not worth the process */
+    am_fail (&error, AM_ERROR_INTERNAL, NULL, "failed without a reason");
   g_clear_error (&req->failure);
   req->failure = error;
   http_response_drop_body (res);
+  g_clear_pointer (&res->content_type, g_free);
   http_response_status (res, http_error_status (error));
   gint64 retry_after_ms = am_error_retry_after_ms (error);
   if (retry_after_ms > 0)

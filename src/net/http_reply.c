@@ -48,12 +48,12 @@ http_status_is_passing (guint status)
 }
 
 gboolean
-http_reply_is_success (const HttpReply *reply, const HttpCall *call)
+http_call_accepts (const HttpCall *call, guint status)
 {
   for (const guint *each = call->accept_statuses; each != NULL && *each != 0; each++)
-    if (*each == reply->status)
+    if (*each == status)
       return TRUE;
-  return reply->status >= 200 && reply->status <= 299;
+  return status >= 200 && status <= 299;
 }
 
 gint64

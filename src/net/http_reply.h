@@ -3,7 +3,8 @@
 
 #include "net/http_client.h"
 
-gboolean http_reply_is_success (const HttpReply *reply, const HttpCall *call);
+/* 2xx, or one of the call's own. */
+gboolean http_call_accepts (const HttpCall *call, guint status);
 /* A status that is neither 2xx nor accepted, by the table of http_client.h. Returns FALSE. */
 gboolean http_reply_fail (const HttpReply *reply, const char *method, const char *display_url,
                           GError **error);

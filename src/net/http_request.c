@@ -198,7 +198,7 @@ void
 http_request_foreach_query (HttpRequest *req,
                             void (*func) (const char *name, const char *value, gpointer data), gpointer data)
 {
-  for (guint i = 0; i < req->target.query->len; i++) {
+  for (guint i = 0; req->target.query != NULL && i < req->target.query->len; i++) {
     const HttpArgument *argument = g_ptr_array_index (req->target.query, i);
     func (argument->name, argument->value, data);
   }

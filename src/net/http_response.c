@@ -224,14 +224,25 @@ send_some (HttpRequest *req, gnutls_session_t tls, const char *data, gsize size)
   return n;
 }
 
+/* RFC 9110 5.6.7; the names of strftime follow the locale. */
+static char *
+http_date (void)
+{
+  static const char days[] = "MonTueWedThuFriSatSun", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
+  g_autofree char *rest = g_date_time_format (now, "%Y %H:%M:%S GMT");
+  return g_strdup_printf ("%.3s, %02d %.3s %s", days + 3 * (g_date_time_get_day_of_week (now) - 1),
+                          g_date_time_get_day_of_month (now), months + 3 * (g_date_time_get_month (now) - 1),
+                          rest);
+}
+
 void
 http_response_send_raw (HttpRequest *req)
 {
   HttpResponse *res = &req->response;
   gsize size = 0;
   const char *body = res->bytes != NULL ? g_bytes_get_data (res->bytes, &size) : NULL;
-  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
-  g_autofree char *date = g_date_time_format (now, "%a, %d %b %Y %H:%M:%S GMT");
+  g_autofree char *date = http_date ();
   g_autoptr (GString) text = g_string_new (NULL);
   g_string_append_printf (text, "HTTP/1.1 %u %s\r\nDate: %s\r\n", res->status,
                           MHD_get_reason_phrase_for (res->status), date);
@@ -242,12 +253,12 @@ http_response_send_raw (HttpRequest *req)
     g_string_append_len (text, body, (gssize) size);
   req->bytes_out = size;
 
-  const union MHD_ConnectionInfo *info = req->server->tls != NULL ? MHD_get_connection_info (
-                                           req->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)
-                                                                  : NULL;
+  gnutls_session_t tls = NULL;
+  if (req->server->tls != NULL)
+    tls = MHD_get_connection_info (req->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
   http_connection_enter (req->connection, HTTP_CONNECTION_RESPONSE);
   for (gsize sent = 0; sent < text->len;) {
-    gssize n = send_some (req, info != NULL ? info->tls_session : NULL, text->str + sent, text->len - sent);
+    gssize n = send_some (req, tls, text->str + sent, text->len - sent);
     if (n > 0)
       sent += (gsize) n;
     else if (errno != EAGAIN && errno != EINTR)

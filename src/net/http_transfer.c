@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/http_reply.h"
+
 #define POLL_MS 100 /* how late a cancellation may be noticed */
 #define MAX_HEADER_LINES 256
 #define MAX_HEADER_BYTES (256 * 1024)
@@ -84,15 +86,6 @@ is_success (const HttpTransfer *self)
 }
 
 static gboolean
-is_accepted (const HttpTransfer *self)
-{
-  for (const guint *each = self->call->accept_statuses; each != NULL && *each != 0; each++)
-    if (*each == self->status)
-      return TRUE;
-  return is_success (self);
-}
-
-static gboolean
 start_sink (HttpTransfer *self)
 {
   const HttpDownload *download = self->call->download;
@@ -107,15 +100,16 @@ start_sink (HttpTransfer *self)
 static gboolean
 collect (HttpTransfer *self, const char *data, gsize size)
 {
+  gboolean accepted = http_call_accepts (self->call, self->status);
   gsize limit = HTTP_ERROR_BODY_LIMIT;
-  if (is_accepted (self))
+  if (accepted)
     limit = self->call->reply_limit_bytes > 0 ? MIN (self->call->reply_limit_bytes, G_MAXUINT / 2)
                                               : DEFAULT_REPLY_LIMIT;
   if (size <= limit && self->body->len <= limit - size) {
     g_byte_array_append (self->body, (const guint8 *) data, (guint) size);
     return TRUE;
   }
-  if (is_accepted (self))
+  if (accepted)
     return am_fail (&self->abort, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
                     "the answer is larger than %" G_GSIZE_FORMAT " bytes", limit);
   g_byte_array_append (self->body, (const guint8 *) data, (guint) (limit - self->body->len));
