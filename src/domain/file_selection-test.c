@@ -163,6 +163,11 @@ test_rejects (void)
   expect_error ("config.json model.safetensors a//b", NULL, "FileRejected", "unsafe");
   expect_error ("config.json model.safetensors config.json", NULL, "FileRejected", "twice");
   expect_error ("config.json model.safetensors Config.json", NULL, "FileRejected", "case");
+  const SelectionWish fp16 = { .variant = "fp16" };
+  expect_error ("model_index.json unet/config.json unet/diffusion_pytorch_model.fp16.safetensors "
+                "unet/diffusion_pytorch_model.safetensors.index.fp16.json "
+                "unet/diffusion_pytorch_model.safetensors.index.fp16.json",
+                &fp16, "FileRejected", "twice");
   expect_kept ("config.json model.safetensors README.md readme.md", NULL, MODEL_FORMAT_SAFETENSORS,
                "config.json model.safetensors");
 }

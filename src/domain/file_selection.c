@@ -381,14 +381,14 @@ file_selection_new (const SourceFile *files, gsize n_files, const SelectionWish 
   if (candidates == NULL)
     return NULL;
   g_autoptr (FileSelection) self = choose_format (candidates, place_prefix_size (&place), wish, error);
-  if (self == NULL || !check_rejected (self, error) || !check_clashes (self, error))
+  if (self == NULL || !check_rejected (self, error))
     return NULL;
   self->variant = g_strdup (wish->variant);
   if (self->format == MODEL_FORMAT_SAFETENSORS)
     drop_copies (self);
   if (self->format == MODEL_FORMAT_DIFFUSERS && !pipeline_select (self, error))
     return NULL;
-  if (!has_index (self) && !check_sets (self, error))
+  if (!check_clashes (self, error) || (!has_index (self) && !check_sets (self, error)))
     return NULL;
   return g_steal_pointer (&self);
 }

@@ -161,7 +161,7 @@ decide (const Component *component, const char *variant, SelectedFile *file)
     selected_file_drop (file, safetensors ? "the same weights as safetensors are there" : "of another form");
   else if (strcmp (name.variant, in_variant ? variant : "") != 0)
     selected_file_drop (file, "another variant of the weights");
-  else if (file->role == FILE_DROPPED && is_index_name (file->target)) { /* index.fp16.json is in no list */
+  else if (in_variant && file->role == FILE_DROPPED) { /* an index.fp16.json, which is in no list */
     file->role = FILE_COMPANION;
     g_free (file->why);
     file->why = g_strdup ("the variant's shard index");

@@ -41,7 +41,7 @@ test_retries (void)
   };
   g_autoptr (Ctx) ctx = ctx_new ();
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (0);
     g_auto (RawScript) script = { 0 };
     RawServer *server = raw_script_start (&script, rows[i].answers);
     g_autofree char *url = fixture_url (server, "/a?secret=1");
@@ -71,7 +71,7 @@ test_error_body (void)
     NULL,
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   g_autoptr (GError) error = NULL;
   g_auto (HttpReply) reply = { 0 };
   g_auto (RawScript) script = { 0 };
@@ -111,7 +111,7 @@ test_retry_after (void)
   static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
                                          OK, NULL };
   g_autoptr (Ctx) ctx = ctx_new ();
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   g_autoptr (GError) error = NULL;
   g_auto (HttpReply) reply = { 0 }, refused = { 0 };
   g_auto (RawScript) script = { 0 }, again = { 0 };
@@ -138,7 +138,7 @@ static void
 test_redirects (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   static const char *const ok[] = { OK, NULL };
   g_auto (RawScript) there = { 0 };
   RawServer *other = raw_script_start (&there, ok);
@@ -198,7 +198,7 @@ test_redirect_limits (void)
   };
   g_autoptr (Ctx) ctx = ctx_new ();
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (0);
     g_auto (RawScript) script = { 0 };
     RawServer *server = raw_script_start (&script, rows[i].answers);
     g_autofree char *url = fixture_url (server, "/");
@@ -270,7 +270,7 @@ test_stall (void)
                                             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc" };
   g_autoptr (Ctx) ctx = ctx_new ();
   for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++) {
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (400);
     g_autoptr (RawServer) server = raw_server_start (serve_stall, (gpointer) beginnings[i]);
     g_autofree char *url = fixture_url (server, "/");
     g_autoptr (GError) error = NULL;
@@ -299,7 +299,7 @@ test_cancellation (void)
                                          NULL };
   for (guint in_backoff = 0; in_backoff < 2; in_backoff++) {
     g_autoptr (Ctx) ctx = ctx_new ();
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (0);
     g_auto (RawScript) script = { 0 };
     g_autoptr (RawServer) stalling = in_backoff ? NULL : raw_server_start (serve_stall, NULL);
     g_autofree char *url = fixture_url (in_backoff ? raw_script_start (&script, answers) : stalling, "/");
@@ -315,7 +315,7 @@ test_cancellation (void)
   }
   g_autoptr (Ctx) root = ctx_new ();
   g_autoptr (Ctx) ctx = ctx_new_child (root, 150);
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   g_autoptr (RawServer) server = raw_server_start (serve_stall, NULL);
   g_autofree char *url = fixture_url (server, "/");
   g_autoptr (GError) error = NULL;
@@ -329,7 +329,7 @@ static void
 test_refused_connection (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   RawServer *server = raw_server_start (serve_stall, NULL);
   g_autofree char *url = fixture_url (server, "/");
   raw_server_free (server);

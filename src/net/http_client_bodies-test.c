@@ -97,7 +97,7 @@ test_download (void)
   };
   g_autoptr (Ctx) ctx = ctx_new ();
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (0);
     g_auto (RawScript) script = { 0 };
     RawServer *server = raw_script_start (&script, rows[i].answers);
     g_autofree char *url = fixture_url (server, "/");
@@ -139,7 +139,7 @@ test_limits (void)
   };
   g_autoptr (Ctx) ctx = ctx_new ();
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (0);
     g_auto (RawScript) script = { 0 };
     const char *answers[] = { rows[i].answer, NULL };
     RawServer *server = raw_script_start (&script, answers);
@@ -180,7 +180,7 @@ test_early_error (void)
   g_autoptr (Ctx) ctx = ctx_new ();
   for (guint polite = 0; polite < 2; polite++)
     for (guint round = 0; round < 20; round++) {
-      g_autoptr (HttpClient) client = fixture_client ();
+      g_autoptr (HttpClient) client = fixture_client (0);
       g_autoptr (RawServer) server = raw_server_start (serve_early_error, GUINT_TO_POINTER (polite));
       g_autofree char *url = fixture_url (server, "/");
       g_autoptr (GError) error = NULL;
@@ -232,7 +232,7 @@ test_upload (void)
   } rows[] = { { 0, &one_way, TRUE, 1 }, { 2, &rewindable, TRUE, 3 }, { 1, &one_way, FALSE, 1 } };
   g_autoptr (Ctx) ctx = ctx_new ();
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client ();
+    g_autoptr (HttpClient) client = fixture_client (0);
     guint n_failures = rows[i].n_failures;
     g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
     g_autofree char *url = fixture_url (server, "/");
@@ -254,7 +254,7 @@ static void
 test_short_upload (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   guint n_failures = 0;
   g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
   g_autofree char *url = fixture_url (server, "/");
@@ -377,7 +377,7 @@ test_own_server (void)
   g_autoptr (HttpServer) server = http_server_start (ctx, &config, &error);
   g_assert_no_error (error);
   guint16 port = http_server_port (server);
-  g_autoptr (HttpClient) client = fixture_client ();
+  g_autoptr (HttpClient) client = fixture_client (0);
   check_count (ctx, client, port, "POST", 0);
   check_count (ctx, client, port, "PUT", 0);
   check_count (ctx, client, port, "POST", 1000);

@@ -276,12 +276,13 @@ raw_script_request (RawScript *self, guint n)
 }
 
 HttpClient *
-fixture_client (void)
+fixture_client (gint64 no_progress_timeout_ms)
 {
   g_autoptr (GError) error = NULL;
-  HttpClientConfig config = {
-    .retry_base_ms = 1, .no_progress_timeout_ms = 400, .connect_timeout_ms = 2000, .proxy = ""
-  };
+  HttpClientConfig config = { .retry_base_ms = 1,
+                              .no_progress_timeout_ms = no_progress_timeout_ms,
+                              .connect_timeout_ms = 2000,
+                              .proxy = "" };
   HttpClient *client = http_client_new (&config, &error);
   g_assert_no_error (error);
   return client;

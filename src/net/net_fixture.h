@@ -53,8 +53,8 @@ const char *raw_script_request (RawScript *self, guint n);
 void raw_script_clear (RawScript *self);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RawScript, raw_script_clear)
 
-/* A client that is quick to give up, and a URL of such a server for it; the caller frees both. */
-HttpClient *fixture_client (void);
+/* A client that retries at once, and a URL of such a server for it; the caller frees both. */
+HttpClient *fixture_client (gint64 no_progress_timeout_ms);
 char *fixture_url (RawServer *server, const char *path);
 
 /* Body source of `size` bytes that repeat the alphabet; fails at `fail_at` when that is not 0. */
