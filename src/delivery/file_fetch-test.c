@@ -42,7 +42,7 @@ fake_get_recipe (Ctx *ctx, Repository *base, const Digest *digest, GError **erro
   Fake *self = (Fake *) base;
   if (!self->has_recipe)
     return NULL;
-  GArray *entries = g_array_new (FALSE, FALSE, sizeof (RecipeEntry));
+  g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (RecipeEntry));
   for (guint i = 0; i < N_CHUNKS; i++)
     {
       Digest chunk;

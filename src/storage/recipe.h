@@ -24,6 +24,7 @@ typedef struct {
   guint64 *starts;     /* decoded offset of each entry; entries->len + 1 values; made by recipe_index */
 } Recipe;
 
+/* Holds a reference to `entries`. */
 Recipe *recipe_new (const Digest *blob_digest, guint64 blob_size, GArray *entries);
 GBytes *recipe_write (const Recipe *self);
 /* DATA_LOSS (reason RecipeCorrupt) when anything does not add up. `expected` may be NULL. */
