@@ -23,6 +23,7 @@ static const struct {
 } remedies[] = {
   { "InsufficientStorage", 0, "free some space, or choose a directory on a larger disk" },
   { "ReadOnlyStorage", 0, "choose a place that can be written to" },
+  { "ChunkMissing", 0, "publish the model again into this store, or copy it from another registry" },
   { "CHUNK_UNKNOWN", 0, "publish the model again into this store, or pull it from where it came from" },
   { "ChunkCorrupt", 0, "publish the model again, or copy it from another registry; `ai-models verify` lists the damage" },
   { "LfsPointer", 0, "fetch the real files first: git lfs pull" },

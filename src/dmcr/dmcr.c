@@ -76,6 +76,7 @@ static const struct {
   { "MANIFEST_BLOB_UNKNOWN", 404, "MANIFEST_BLOB_UNKNOWN" },
   { "TAG_INVALID", 400, "NAME_INVALID" },
   { "ChunkCorrupt", 500, "DATA_LOSS" },
+  { "ChunkMissing", 500, "DATA_LOSS" },
   { "RecipeCorrupt", 500, "DATA_LOSS" },
   { "BlobCorrupt", 500, "DATA_LOSS" },
 };

@@ -32,6 +32,7 @@ blob_ingest_clear (BlobIngest *self)
   g_clear_pointer (&self->plan, chunk_plan_free);
   g_clear_pointer (&self->encoder, chunk_encoder_free);
   g_clear_pointer (&self->parser, chunk_parser_free);
+  g_clear_pointer (&self->referenced, chunk_reader_free);
   g_clear_pointer (&self->stripe, g_free);
 }
 
@@ -104,17 +105,24 @@ flush_stripe (Ctx *ctx, BlobIngest *self, GError **error)
   return size == 0 || encode_stripe (ctx, self, self->stripe, size, error);
 }
 
-/* Completes the object of the open chunk and puts it under `key`, or under its digest when NULL. */
+static char *
+parked_key (const char *prefix, const Digest *digest)
+{
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  return g_strconcat (prefix, digest_hex (digest, hex), NULL);
+}
+
+/* Completes the object of the open chunk and puts it where chunks are, or below `prefix` when it is not NULL. */
 static gboolean
-commit_chunk (Ctx *ctx, BlobIngest *self, const char *key, RecipeEntry *out_entry, GError **error)
+commit_chunk (Ctx *ctx, BlobIngest *self, const char *prefix, RecipeEntry *out_entry, GError **error)
 {
   guint8 bytes[CHUNK_HEADER_SIZE];
   ChunkHeader header = { self->encoding, (guint32) self->chunk_fill, self->chunk_encoded, { 0 } };
   sha256_peek (&self->chunk_sha, &header.digest);
   chunk_header_write (&header, bytes);
-  g_autofree char *own_key = chunk_key (header.digest.bytes);
+  g_autofree char *key = prefix != NULL ? parked_key (prefix, &header.digest) : chunk_key (header.digest.bytes);
   if (!object_writer_patch (ctx, self->writer, 0, bytes, sizeof bytes, error)
-      || !object_writer_commit (ctx, self->writer, key != NULL ? key : own_key, OBJECT_COMMIT_LAZY, error))
+      || !object_writer_commit (ctx, self->writer, key, OBJECT_COMMIT_LAZY, error))
     return FALSE;
   g_clear_pointer (&self->writer, object_writer_free);
   *out_entry = (RecipeEntry) { .decoded_size = header.decoded_size, .encoded_size = header.encoded_size };
@@ -145,10 +153,13 @@ blob_ingest_close_chunk (Ctx *ctx, BlobIngest *self, GError **error)
 }
 
 gboolean
-blob_ingest_park_chunk (Ctx *ctx, BlobIngest *self, const char *key, GError **error)
+blob_ingest_park_chunk (Ctx *ctx, BlobIngest *self, const char *prefix, guint8 out_digest[32], GError **error)
 {
   RecipeEntry entry;
-  return flush_stripe (ctx, self, error) && commit_chunk (ctx, self, key, &entry, error);
+  if (!flush_stripe (ctx, self, error) || !commit_chunk (ctx, self, prefix, &entry, error))
+    return FALSE;
+  memcpy (out_digest, entry.digest, sizeof entry.digest);
+  return TRUE;
 }
 
 gboolean
@@ -201,16 +212,35 @@ on_frame_stripe (gpointer data, const guint8 *stored, gsize stored_size, const g
 
 /* A reference: the chunk is read from the store, so the blob's digest covers its bytes too. */
 static gboolean
+hash_reference (BlobIngest *self, GError **error)
+{
+  ChunkReader *reader = self->referenced;
+  Digest actual;
+  sha256_init (&self->chunk_sha);
+  for (gsize n = chunk_reader_stripe_size (reader); n > 0; n = chunk_reader_stripe_size (reader))
+    {
+      if (!ctx_check (self->ctx, error) || !chunk_reader_next (self->ctx, reader, self->stripe, error))
+        return FALSE;
+      sha256_update_pair (&self->blob_sha, self->stripe, n, &self->chunk_sha, self->stripe, n);
+    }
+  sha256_peek (&self->chunk_sha, &actual);
+  return digest_equal (&actual, &self->frame.digest)
+         || am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: its bytes have another digest");
+}
+
+static gboolean
 take_reference (BlobIngest *self, GError **error)
 {
   g_autoptr (GError) problem = NULL;
-  g_autofree guint8 *chunk = g_malloc (CHUNK_MAX_BYTES);
-  gssize n = blob_store_read_chunk (self->ctx, self->blobs, self->frame.digest.bytes, chunk, &problem);
-  if (n >= 0 && (guint32) n != self->frame.decoded_size)
+  if (self->referenced == NULL)
+    self->referenced = chunk_reader_new (blob_store_objects (self->blobs));
+  if (self->stripe == NULL)
+    self->stripe = g_malloc (CHUNK_STRIPE_BYTES);
+  gboolean opened = chunk_reader_open (self->ctx, self->referenced, self->frame.digest.bytes, &problem);
+  const ChunkHeader *header = chunk_reader_header (self->referenced);
+  if (opened && header->decoded_size != self->frame.decoded_size)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "CHUNK_INVALID", "a reference claims another size");
-  g_autoptr (Reader) stored
-    = n >= 0 ? blob_store_open_chunk (self->ctx, self->blobs, self->frame.digest.bytes, &problem) : NULL;
-  if (stored == NULL)
+  if (!opened || !hash_reference (self, &problem))
     {
       if (am_error_is (problem, AM_ERROR_NOT_FOUND) || am_error_is (problem, AM_ERROR_DATA_LOSS))
         return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "CHUNK_UNKNOWN",
@@ -218,10 +248,9 @@ take_reference (BlobIngest *self, GError **error)
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  RecipeEntry entry = { .decoded_size = (guint32) n,
-                        .encoded_size = (guint32) (stored->size_bytes - CHUNK_HEADER_SIZE) };
+  RecipeEntry entry = { .decoded_size = header->decoded_size, .encoded_size = header->encoded_size };
   memcpy (entry.digest, self->frame.digest.bytes, 32);
-  sha256_update (&self->blob_sha, chunk, (gsize) n);
+  self->took_references = TRUE;
   return add_entry (self, &entry, error);
 }
 

@@ -6,6 +6,7 @@
 #include "storage/blob_store.h"
 #include "storage/chunk_frame.h"
 #include "storage/chunk_plan.h"
+#include "storage/chunk_reader.h"
 
 typedef struct {
   BlobStore *blobs;
@@ -26,6 +27,8 @@ typedef struct {
   /* The frame that arrives. */
   ChunkParser *parser;
   ChunkHeader frame;
+  ChunkReader *referenced;
+  gboolean took_references; /* since the flag was cleared */
   Ctx *ctx; /* of the call in progress, for the parser's events */
 } BlobIngest;
 
@@ -38,7 +41,9 @@ gboolean blob_ingest_frames (Ctx *ctx, BlobIngest *self, const guint8 *data, gsi
 gboolean blob_ingest_has_open_chunk (const BlobIngest *self);
 /* Closes the open chunk, if any, at its present length. */
 gboolean blob_ingest_close_chunk (Ctx *ctx, BlobIngest *self, GError **error);
-/* Stores the open chunk as a frame under `key` and forgets it: the tail of a saved session. */
-gboolean blob_ingest_park_chunk (Ctx *ctx, BlobIngest *self, const char *key, GError **error);
+/* Stores the open chunk as a frame under `prefix` and the hex digest of its bytes, and forgets it: the tail of a
+ * saved session. */
+gboolean blob_ingest_park_chunk (Ctx *ctx, BlobIngest *self, const char *prefix, guint8 out_digest[32],
+                                 GError **error);
 /* Drops what is open and goes on from a boundary. */
 void blob_ingest_rewind (BlobIngest *self, const Sha256 *boundary_sha, guint64 boundary_bytes);

@@ -1,10 +1,9 @@
-#include "storage/blob_store.h"
+#include "storage/blob_private.h"
 
 #include <string.h>
 
 #include "base/sha256.h"
-#include "storage/chunk_frame.h"
-#include "storage/chunk_plan.h"
+#include "storage/chunk_reader.h"
 
 #define WHOLE_LIMIT_BYTES (4u << 20)
 
@@ -53,24 +52,6 @@ blob_recipe_key (const Digest *digest)
   return blob_key (digest, "recipe");
 }
 
-static void
-sha256_digest (const guint8 bytes[32], Digest *out_digest)
-{
-  memset (out_digest, 0, sizeof *out_digest);
-  out_digest->algorithm = DIGEST_SHA256;
-  memcpy (out_digest->bytes, bytes, 32);
-}
-
-char *
-chunk_key (const guint8 bytes[32])
-{
-  Digest digest;
-  char hex[2 * DIGEST_MAX_BYTES + 1];
-  sha256_digest (bytes, &digest);
-  digest_hex (&digest, hex);
-  return g_strdup_printf ("_ai_models/chunks/%.2s/%s", hex, hex);
-}
-
 static gpointer
 fail_unknown (GError **error, const Digest *digest)
 {
@@ -78,9 +59,8 @@ fail_unknown (GError **error, const Digest *digest)
   return am_fail_null (error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN", "there is no blob %s", digest_format (digest, text));
 }
 
-/* The recipe of a blob that is not kept whole. */
-static Recipe *
-read_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error)
+Recipe *
+blob_store_read_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error)
 {
   g_autofree char *key = blob_recipe_key (digest);
   g_autoptr (GError) problem = NULL;
@@ -105,7 +85,7 @@ blob_store_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **err
   gboolean whole = FALSE;
   if (!object_store_exists (ctx, self->objects, key, &whole, error) || whole)
     return NULL;
-  return read_recipe (ctx, self, digest, error);
+  return blob_store_read_recipe (ctx, self, digest, error);
 }
 
 gboolean
@@ -124,7 +104,7 @@ blob_store_stat (Ctx *ctx, BlobStore *self, const Digest *digest, BlobInfo *out_
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  g_autoptr (Recipe) recipe = read_recipe (ctx, self, digest, error);
+  g_autoptr (Recipe) recipe = blob_store_read_recipe (ctx, self, digest, error);
   if (recipe == NULL)
     return FALSE;
   *out_info = (BlobInfo) { recipe->blob_size, recipe_encoded_bytes (recipe), recipe->entries->len };
@@ -165,8 +145,9 @@ blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize limit_byt
   for (gsize done = 0; done < size;)
     {
       gssize n = blob_reader_read (ctx, reader, data + done, size - done, error);
-      if (n <= 0)
-        return n < 0 ? NULL : am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "blob %s is cut short", text);
+      if (n < 0)
+        return NULL;
+      g_assert (n > 0); /* the reader knows where the end is */
       done += (gsize) n;
     }
   Digest actual;
@@ -177,10 +158,30 @@ blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize limit_byt
   return g_bytes_new_take (g_steal_pointer (&data), size);
 }
 
+/* That every chunk is there now, as long as it should be: a power cut or a collection may have taken one that
+ * was stored lazily, or long ago. */
+static gboolean
+check_chunks (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error)
+{
+  for (guint i = 0; i < recipe->entries->len; i++)
+    {
+      const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
+      ChunkHeader header;
+      g_autoptr (Reader) object = chunk_object_open (ctx, self->objects, entry->digest, &header, error);
+      if (object == NULL)
+        return FALSE;
+      if (header.decoded_size != entry->decoded_size)
+        return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "chunk %u of the blob has another size", i);
+    }
+  return TRUE;
+}
+
 gboolean
 blob_store_put_recipe (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error)
 {
   g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
+  if (!check_chunks (ctx, self, recipe, error))
+    return FALSE;
   for (guint i = 0; i < recipe->entries->len; i++)
     g_ptr_array_add (keys, chunk_key (g_array_index (recipe->entries, RecipeEntry, i).digest));
   if (!object_store_sync (ctx, self->objects, (const char *const *) keys->pdata, keys->len, error))
@@ -198,277 +199,34 @@ blob_store_has_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], gboole
   return object_store_exists (ctx, self->objects, key, out_has, error);
 }
 
-static Reader *
-open_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], ChunkHeader *out_header, GError **error)
-{
-  g_autofree char *key = chunk_key (digest);
-  guint8 bytes[CHUNK_HEADER_SIZE];
-  g_autoptr (GError) problem = NULL;
-  g_autoptr (Reader) reader = object_store_open (ctx, self->objects, key, &problem);
-  if (reader == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return am_fail_null (error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN", "chunk object %s is missing", key);
-  gboolean ok = reader != NULL
-                && (reader->size_bytes >= sizeof bytes
-                    || am_fail (&problem, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: it is cut short"))
-                && reader_read_at (ctx, reader, 0, bytes, sizeof bytes, &problem)
-                && chunk_header_read (bytes, out_header, &problem)
-                && ((memcmp (out_header->digest.bytes, digest, 32) == 0
-                     && out_header->encoding != CHUNK_ENCODING_REF
-                     && reader->size_bytes == CHUNK_HEADER_SIZE + (guint64) out_header->encoded_size)
-                    || am_fail (&problem, AM_ERROR_DATA_LOSS, "ChunkCorrupt",
-                                "damaged chunk: its name or length is another's"));
-  if (ok)
-    return g_steal_pointer (&reader);
-  g_propagate_prefixed_error (error, g_steal_pointer (&problem), "object %s: ", key);
-  return NULL;
-}
-
 Reader *
 blob_store_open_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], GError **error)
 {
   ChunkHeader header;
-  return open_chunk (ctx, self, digest, &header, error);
-}
-
-/* One opened chunk, read stripe by stripe. */
-typedef struct {
-  Reader *reader;
-  ChunkHeader header;
-  guint64 next;        /* offset in the object of the next stripe's prefix */
-  guint32 decoded;     /* bytes handed out or skipped */
-  gboolean has_prefix; /* `stored` holds the next prefix already */
-} OpenChunk;
-
-struct BlobReader {
-  BlobStore *store;
-  guint64 size_bytes;
-  guint64 offset_bytes;
-  Reader *whole;  /* kept whole */
-  Recipe *recipe; /* or chunked */
-  guint entry;
-  OpenChunk chunk;
-  ChunkDecoder *decoder;
-  guint8 *stored; /* a stripe as stored, and the prefix behind it */
-  guint8 *stripe; /* decoded, when the caller's buffer does not fit */
-  gsize stripe_start, stripe_end;
-};
-
-void
-blob_reader_free (BlobReader *self)
-{
-  if (self == NULL)
-    return;
-  reader_free (self->whole);
-  recipe_free (self->recipe);
-  reader_free (self->chunk.reader);
-  chunk_decoder_free (self->decoder);
-  g_free (self->stored);
-  g_free (self->stripe);
-  g_free (self);
-}
-
-guint64
-blob_reader_size (const BlobReader *self)
-{
-  return self->size_bytes;
-}
-
-static void
-prepare_chunks (BlobReader *self)
-{
-  self->decoder = chunk_decoder_new ();
-  self->stored = g_malloc (CHUNK_STRIPE_BYTES + 2 * CHUNK_STRIPE_OVERHEAD);
-}
-
-/* Reads the next stripe as it is stored, and its successor's prefix with it. */
-static gboolean
-fetch_stripe (Ctx *ctx, BlobReader *self, gsize decoded, gboolean skip, gsize *out_stored, GError **error)
-{
-  OpenChunk *chunk = &self->chunk;
-  gsize prefix = chunk_stripe_prefix_size (chunk->header.encoding);
-  guint64 end = chunk->reader->size_bytes;
-  if (!chunk->has_prefix && !reader_read_at (ctx, chunk->reader, chunk->next, self->stored, prefix, error))
-    return FALSE;
-  gsize stored = chunk_stripe_stored_size (chunk->header.encoding, self->stored, decoded);
-  chunk->has_prefix = FALSE;
-  if (stored == 0 || stored > end - chunk->next)
-    return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: its sizes disagree");
-  gsize more = chunk->next + stored + prefix <= end ? prefix : 0;
-  if (!skip && !reader_read_at (ctx, chunk->reader, chunk->next + prefix, self->stored + prefix,
-                                stored - prefix + more, error))
-    return FALSE;
-  chunk->next += stored;
-  chunk->decoded += (guint32) decoded;
-  *out_stored = stored;
-  return TRUE;
-}
-
-/* Decodes the next stripe of the open chunk into `out`. */
-static gboolean
-next_stripe (Ctx *ctx, BlobReader *self, gsize decoded, guint8 *out, GError **error)
-{
-  OpenChunk *chunk = &self->chunk;
-  gsize prefix = chunk_stripe_prefix_size (chunk->header.encoding);
-  gsize stored;
-  if (!fetch_stripe (ctx, self, decoded, FALSE, &stored, error)
-      || !chunk_decoder_stripe (self->decoder, chunk->header.encoding, self->stored, stored, out, decoded, error))
-    return FALSE;
-  if (chunk->next + prefix <= chunk->reader->size_bytes)
-    {
-      memmove (self->stored, self->stored + stored, prefix);
-      chunk->has_prefix = TRUE;
-    }
-  return TRUE;
-}
-
-static gsize
-stripe_size (const OpenChunk *chunk)
-{
-  return MIN (CHUNK_STRIPE_BYTES, chunk->header.decoded_size - chunk->decoded);
-}
-
-static gboolean
-open_entry (Ctx *ctx, BlobReader *self, guint entry, GError **error)
-{
-  const RecipeEntry *wanted = &g_array_index (self->recipe->entries, RecipeEntry, entry);
-  g_clear_pointer (&self->chunk.reader, reader_free);
-  self->chunk = (OpenChunk) { .next = CHUNK_HEADER_SIZE };
-  self->chunk.reader = open_chunk (ctx, self->store, wanted->digest, &self->chunk.header, error);
-  if (self->chunk.reader == NULL)
-    return FALSE;
-  self->entry = entry;
-  if (self->chunk.header.decoded_size != wanted->decoded_size)
-    return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: its size is not the recipe's");
-  return TRUE;
-}
-
-static gboolean
-seek_chunked (Ctx *ctx, BlobReader *self, guint64 offset_bytes, GError **error)
-{
-  if (offset_bytes == self->size_bytes)
-    return TRUE;
-  guint entry = recipe_find (self->recipe, offset_bytes);
-  if (!open_entry (ctx, self, entry, error))
-    return FALSE;
-  gsize inside = (gsize) (offset_bytes - self->recipe->starts[entry]);
-  while (inside >= CHUNK_STRIPE_BYTES)
-    {
-      gsize stored;
-      if (!fetch_stripe (ctx, self, CHUNK_STRIPE_BYTES, TRUE, &stored, error))
-        return FALSE;
-      inside -= CHUNK_STRIPE_BYTES;
-    }
-  if (inside == 0)
-    return TRUE;
-  self->stripe = self->stripe != NULL ? self->stripe : g_malloc (CHUNK_STRIPE_BYTES);
-  gsize n = stripe_size (&self->chunk);
-  if (!next_stripe (ctx, self, n, self->stripe, error))
-    return FALSE;
-  self->stripe_start = inside;
-  self->stripe_end = n;
-  return TRUE;
-}
-
-BlobReader *
-blob_store_open (Ctx *ctx, BlobStore *self, const Digest *digest, guint64 offset_bytes, GError **error)
-{
-  g_autofree char *key = blob_data_key (digest);
-  g_autoptr (GError) problem = NULL;
-  BlobReader *reader = g_new0 (BlobReader, 1);
-  g_autoptr (BlobReader) owner = reader;
-  reader->store = self;
-  reader->whole = object_store_open (ctx, self->objects, key, &problem);
-  if (reader->whole == NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return NULL;
-    }
-  if (reader->whole == NULL && (reader->recipe = read_recipe (ctx, self, digest, error)) == NULL)
-    return NULL;
-  reader->size_bytes = reader->whole != NULL ? reader->whole->size_bytes : reader->recipe->blob_size;
-  if (offset_bytes > reader->size_bytes)
-    return am_fail_null (error, AM_ERROR_OUT_OF_RANGE, NULL, "offset %" G_GUINT64_FORMAT " is beyond the blob's end",
-                         offset_bytes);
-  reader->offset_bytes = offset_bytes;
-  if (reader->recipe != NULL)
-    {
-      prepare_chunks (reader);
-      if (!seek_chunked (ctx, reader, offset_bytes, error))
-        return NULL;
-    }
-  return g_steal_pointer (&owner);
-}
-
-static gssize
-read_chunked (Ctx *ctx, BlobReader *self, guint8 *buffer, gsize size, GError **error)
-{
-  if (self->stripe_start == self->stripe_end)
-    {
-      if ((self->chunk.reader == NULL || self->chunk.decoded == self->chunk.header.decoded_size)
-          && !open_entry (ctx, self, self->chunk.reader == NULL ? self->entry : self->entry + 1, error))
-        return -1;
-      gsize n = stripe_size (&self->chunk);
-      if (size >= n)
-        return next_stripe (ctx, self, n, buffer, error) ? (gssize) n : -1;
-      self->stripe = self->stripe != NULL ? self->stripe : g_malloc (CHUNK_STRIPE_BYTES);
-      if (!next_stripe (ctx, self, n, self->stripe, error))
-        return -1;
-      self->stripe_start = 0;
-      self->stripe_end = n;
-    }
-  gsize n = MIN (size, self->stripe_end - self->stripe_start);
-  memcpy (buffer, self->stripe + self->stripe_start, n);
-  self->stripe_start += n;
-  return (gssize) n;
-}
-
-gssize
-blob_reader_read (Ctx *ctx, BlobReader *self, guint8 *buffer, gsize size, GError **error)
-{
-  gssize n;
-  guint64 left = self->size_bytes - self->offset_bytes;
-  if (left == 0 || size == 0)
-    return 0;
-  if (!ctx_check (ctx, error))
-    return -1;
-  if (self->whole != NULL)
-    {
-      n = (gssize) MIN (size, left);
-      if (!reader_read_at (ctx, self->whole, self->offset_bytes, buffer, (gsize) n, error))
-        return -1;
-    }
-  else
-    n = read_chunked (ctx, self, buffer, size, error);
-  if (n > 0)
-    self->offset_bytes += (guint64) n;
-  return n;
+  return chunk_object_open (ctx, self->objects, digest, &header, error);
 }
 
 gssize
 blob_store_read_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], guint8 *out, GError **error)
 {
-  BlobReader *reader = g_new0 (BlobReader, 1);
-  g_autoptr (BlobReader) owner = reader;
-  prepare_chunks (reader);
-  reader->chunk.next = CHUNK_HEADER_SIZE;
-  reader->chunk.reader = open_chunk (ctx, self, digest, &reader->chunk.header, error);
-  if (reader->chunk.reader == NULL)
-    return -1;
+  g_autoptr (ChunkReader) reader = chunk_reader_new (self->objects);
   Sha256 sha;
   Digest actual;
+  gsize done = 0;
+  if (!chunk_reader_open (ctx, reader, digest, error))
+    return -1;
   sha256_init (&sha);
-  gsize total = reader->chunk.header.decoded_size;
-  for (gsize done = 0; done < total;)
+  for (gsize n = chunk_reader_stripe_size (reader); n > 0; n = chunk_reader_stripe_size (reader))
     {
-      gsize n = stripe_size (&reader->chunk);
-      if (!next_stripe (ctx, reader, n, out + done, error))
+      if (!chunk_reader_next (ctx, reader, out + done, error))
         return -1;
       sha256_update (&sha, out + done, n);
       done += n;
     }
   sha256_peek (&sha, &actual);
   if (memcmp (actual.bytes, digest, 32) == 0)
-    return (gssize) total;
-  am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: its bytes have another digest");
+    return (gssize) done;
+  g_autofree char *key = chunk_key (digest);
+  am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s: damaged chunk: its bytes have another digest", key);
   return -1;
 }

@@ -30,7 +30,8 @@ gboolean blob_store_put_whole (Ctx *ctx, BlobStore *self, const Digest *digest, 
 GBytes *blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize limit_bytes, GError **error);
 /* NULL without an error when the blob is kept whole; NOT_FOUND when there is none. */
 Recipe *blob_store_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error);
-/* Writes the recipe after the chunks it names were synced. */
+/* Writes the recipe after the chunks it names were looked at (DATA_LOSS, or NOT_FOUND with reason CHUNK_UNKNOWN)
+ * and synced. */
 gboolean blob_store_put_recipe (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error);
 
 /* Reads decoded bytes in order. Each stripe's sum is checked before its bytes are handed out
@@ -38,8 +39,11 @@ gboolean blob_store_put_recipe (Ctx *ctx, BlobStore *self, const Recipe *recipe,
 typedef struct BlobReader BlobReader;
 BlobReader *blob_store_open (Ctx *ctx, BlobStore *self, const Digest *digest, guint64 offset_bytes, GError **error);
 guint64 blob_reader_size (const BlobReader *self); /* of the whole blob */
-/* Up to `size` bytes, at least one; 0 at the end; -1 with an error. Fast for 256 KiB and more. */
+/* Up to `size` bytes, at least one; 0 at the end; -1 with an error, and then for ever until a seek succeeds.
+ * Fast for 256 KiB and more. */
 gssize blob_reader_read (Ctx *ctx, BlobReader *self, guint8 *buffer, gsize size, GError **error);
+/* Goes on from another offset. OUT_OF_RANGE beyond the end. */
+gboolean blob_reader_seek (Ctx *ctx, BlobReader *self, guint64 offset_bytes, GError **error);
 void blob_reader_free (BlobReader *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (BlobReader, blob_reader_free)
 /* The same as a random-access Reader for the parsers of formats/. */

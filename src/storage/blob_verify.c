@@ -1,9 +1,9 @@
-/* Rereading a blob: every stored byte is read, decoded and hashed. And the random-access view of one. */
+/* Rereading a blob: every stored byte is read, decoded and hashed. */
 #include <string.h>
 
 #include "base/sha256.h"
 #include "storage/blob_store.h"
-#include "storage/chunk_frame.h"
+#include "storage/chunk_reader.h"
 
 #define WHOLE_BLOCK_BYTES (1u << 20)
 
@@ -47,27 +47,54 @@ verify_stream (Ctx *ctx, BlobStore *self, const Digest *digest, const Listener *
   return check_digest (digest, &actual, error);
 }
 
+/* Hashes a chunk's bytes for the chunk and for the blob in one go. */
+static gboolean
+verify_chunk (Ctx *ctx, ChunkReader *reader, const RecipeEntry *entry, Sha256 *blob_sha, Hasher *blob_hasher,
+              guint8 *stripe, GError **error)
+{
+  Sha256 chunk_sha;
+  Digest actual;
+  sha256_init (&chunk_sha);
+  if (!chunk_reader_open (ctx, reader, entry->digest, error))
+    return FALSE;
+  for (gsize n = chunk_reader_stripe_size (reader); n > 0; n = chunk_reader_stripe_size (reader))
+    {
+      if (!ctx_check (ctx, error) || !chunk_reader_next (ctx, reader, stripe, error))
+        return FALSE;
+      sha256_update_pair (blob_sha, stripe, n, &chunk_sha, stripe, n);
+      if (blob_hasher != NULL)
+        hasher_update (blob_hasher, stripe, n);
+    }
+  sha256_peek (&chunk_sha, &actual);
+  if (memcmp (actual.bytes, entry->digest, 32) == 0)
+    return TRUE;
+  g_autofree char *key = chunk_key (entry->digest);
+  return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s: damaged chunk: its bytes have another digest",
+                  key);
+}
+
 static gboolean
 verify_chunks (Ctx *ctx, BlobStore *self, const Recipe *recipe, const Listener *listener, GError **error)
 {
-  g_autofree guint8 *chunk = g_malloc (CHUNK_MAX_BYTES);
-  g_autoptr (Hasher) hasher = hasher_new (recipe->blob_digest.algorithm);
+  g_autofree guint8 *stripe = g_malloc (CHUNK_STRIPE_BYTES);
+  g_autoptr (ChunkReader) reader = chunk_reader_new (blob_store_objects (self));
+  gboolean is_sha256 = recipe->blob_digest.algorithm == DIGEST_SHA256;
+  g_autoptr (Hasher) hasher = is_sha256 ? NULL : hasher_new (recipe->blob_digest.algorithm);
+  Sha256 sha;
+  Digest actual;
+  sha256_init (&sha);
   for (guint i = 0; i < recipe->entries->len; i++)
     {
       const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
-      gssize n = blob_store_read_chunk (ctx, self, entry->digest, chunk, error);
-      if (n < 0)
-        {
-          g_autofree char *key = chunk_key (entry->digest);
-          g_prefix_error (error, "object %s: ", key);
-          return FALSE;
-        }
-      hasher_update (hasher, chunk, (gsize) n);
+      if (!verify_chunk (ctx, reader, entry, &sha, hasher, stripe, error))
+        return FALSE;
       if (listener->on_bytes != NULL)
-        listener->on_bytes ((guint64) n, listener->data);
+        listener->on_bytes (entry->decoded_size, listener->data);
     }
-  Digest actual;
-  hasher_finish (hasher, &actual);
+  if (is_sha256)
+    sha256_peek (&sha, &actual);
+  else
+    hasher_finish (hasher, &actual);
   return check_digest (&recipe->blob_digest, &actual, error);
 }
 
@@ -79,73 +106,17 @@ blob_store_verify (Ctx *ctx, BlobStore *self, const Digest *digest, void (*on_by
   g_autoptr (GError) problem = NULL;
   Listener listener = { on_bytes, data };
   g_autoptr (Recipe) recipe = blob_store_recipe (ctx, self, digest, &problem);
-  gboolean ok = problem == NULL
-                && (recipe != NULL ? verify_chunks (ctx, self, recipe, &listener, &problem)
-                                   : verify_stream (ctx, self, digest, &listener, &problem));
-  if (ok)
+  if (problem == NULL && recipe == NULL)
+    return verify_stream (ctx, self, digest, &listener, error);
+  if (problem == NULL && verify_chunks (ctx, self, recipe, &listener, &problem))
     return TRUE;
   /* A chunk that is gone is a loss for this blob, whatever the store calls it. */
+  digest_format (digest, text);
   if (am_error_has_reason (problem, "CHUNK_UNKNOWN"))
-    return am_fail (error, AM_ERROR_DATA_LOSS, "CHUNK_UNKNOWN", "blob %s: %s", digest_format (digest, text),
-                    problem->message);
-  g_propagate_prefixed_error (error, g_steal_pointer (&problem), "blob %s: ", digest_format (digest, text));
+    return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkMissing", "blob %s: %s", text, problem->message);
+  if (am_error_has_reason (problem, "BLOB_UNKNOWN") || am_error_has_reason (problem, "BlobCorrupt"))
+    g_propagate_error (error, g_steal_pointer (&problem)); /* names the blob already */
+  else
+    g_propagate_prefixed_error (error, g_steal_pointer (&problem), "blob %s: ", text);
   return FALSE;
-}
-
-/* Random access: the reader is kept while reads go forward and opened anew when they jump. */
-typedef struct {
-  Reader base;
-  BlobStore *store;
-  Digest digest;
-  BlobReader *reader;
-  guint64 position;
-} BlobRandom;
-
-static gboolean
-random_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, gsize size, GError **error)
-{
-  BlobRandom *self = (BlobRandom *) base;
-  if (self->reader == NULL || self->position != offset_bytes)
-    {
-      g_clear_pointer (&self->reader, blob_reader_free);
-      self->reader = blob_store_open (ctx, self->store, &self->digest, offset_bytes, error);
-      if (self->reader == NULL)
-        return FALSE;
-      self->position = offset_bytes;
-    }
-  for (gsize done = 0; done < size;)
-    {
-      gssize n = blob_reader_read (ctx, self->reader, (guint8 *) buffer + done, size - done, error);
-      if (n <= 0)
-        {
-          g_clear_pointer (&self->reader, blob_reader_free);
-          return n < 0 ? FALSE : am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the blob is cut short");
-        }
-      done += (gsize) n;
-      self->position += (guint64) n;
-    }
-  return TRUE;
-}
-
-static void
-random_free (Reader *base)
-{
-  BlobRandom *self = (BlobRandom *) base;
-  blob_reader_free (self->reader);
-  g_free (self);
-}
-
-Reader *
-blob_store_open_reader (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error)
-{
-  static const ReaderClass klass = { random_read_at, random_free };
-  g_autoptr (BlobReader) reader = blob_store_open (ctx, self, digest, 0, error);
-  if (reader == NULL)
-    return NULL;
-  BlobRandom *random = g_new0 (BlobRandom, 1);
-  random->base = (Reader) { &klass, blob_reader_size (reader) };
-  random->store = self;
-  random->digest = *digest;
-  random->reader = g_steal_pointer (&reader);
-  return &random->base;
 }

@@ -230,11 +230,19 @@ visit_upload (Collection *self, const ObjectInfo *info, GError **error)
   return TRUE;
 }
 
+static void
+pin_chunk (gpointer data, const guint8 digest[32])
+{
+  g_hash_table_add (((Collection *) data)->chunks, g_bytes_new (digest, 32));
+}
+
+static const UploadScanEvents pin_events = { .pin = pin_chunk };
+
 static gboolean
 mark (Collection *self, GError **error)
 {
   return mark_links (self, error) && visit_objects (self, REPOSITORIES, visit_young_link, error)
-         && upload_session_collect_pins (self->ctx, self->blobs, self->now_ms, self->chunks, error)
+         && upload_session_scan (self->ctx, self->objects, self->now_ms, &pin_events, self, error)
          && visit_objects (self, BLOBS, visit_blob, error)
          && visit_objects (self, REPOSITORIES, visit_old_link, error)
          && visit_objects (self, CHUNKS, visit_chunk, error) && visit_objects (self, UPLOADS, visit_upload, error);

@@ -7,21 +7,23 @@
 #include "storage/upload_state.h"
 
 #define SAVE_EVERY_BYTES (64u << 20)
-#define READ_BLOCK_BYTES (1u << 20)
 
 struct UploadSession {
   BlobStore *blobs;
   char id[37];
-  UploadState state; /* boundary_* follow the last whole chunk */
-  guint n_lists;     /* full entry lists written */
+  UploadState state;     /* as it was saved last; its entries and lists may be ahead of that */
+  guint n_saved_entries; /* of the entries */
+  UploadState attempted; /* when saving failed: what may have been saved all the same; it borrows the arrays */
+  guint n_attempted_entries;
+  gboolean is_unclear; /* whether it was */
   BlobIngest ingest;
-  GByteArray *head;   /* the first bytes, until it is known how to cut; NULL afterwards */
+  GByteArray *head;     /* the first bytes, until it is known how to cut; NULL afterwards */
   gsize head_needed;
-  guint64 saved_boundary; /* of the last save */
-  gboolean failed;    /* the open chunk is not to be trusted: only the boundary counts */
+  gboolean is_overtaken; /* another holder went on */
+  gboolean failed;      /* the open chunk is not to be trusted: only the boundary counts */
   gboolean in_frames;   /* a stream of frames is under way */
   gboolean tail_parked; /* the tail lies in the store and must be read before going on */
-  gboolean has_pins;
+  gboolean has_objects; /* something may lie in the store under the session's name */
 };
 
 static UploadSession *
@@ -31,7 +33,14 @@ session_alloc (BlobStore *blobs, const char *id)
   self->blobs = blobs;
   g_strlcpy (self->id, id, sizeof self->id);
   self->head_needed = BLOB_WHOLE_MAX_BYTES + 1;
+  upload_state_init (&self->state);
   return self;
+}
+
+static ObjectStore *
+objects_of (UploadSession *self)
+{
+  return blob_store_objects (self->blobs);
 }
 
 UploadSession *
@@ -42,8 +51,6 @@ upload_session_new (BlobStore *blobs, const char *repository)
   UploadSession *self = session_alloc (blobs, id);
   self->state.created_ms = g_get_real_time () / 1000;
   self->state.repository = g_strdup (repository);
-  self->state.entries = g_array_new (FALSE, FALSE, sizeof (RecipeEntry));
-  sha256_init (&self->state.boundary_sha);
   blob_ingest_init (&self->ingest, blobs, self->state.entries);
   return self;
 }
@@ -60,21 +67,35 @@ upload_session_free (UploadSession *self)
   g_free (self);
 }
 
+/* From here on the session is as if it had been opened anew. */
+static void
+reset_to_saved (UploadSession *self)
+{
+  g_clear_pointer (&self->head, g_byte_array_unref);
+  g_clear_pointer (&self->ingest.plan, chunk_plan_free);
+  self->head_needed = BLOB_WHOLE_MAX_BYTES + 1;
+  g_array_set_size (self->state.entries, self->n_saved_entries);
+  g_array_set_size (self->state.lists, MIN (self->state.lists->len, self->n_saved_entries / UPLOAD_LIST_ENTRIES));
+  blob_ingest_rewind (&self->ingest, &self->state.boundary_sha, self->state.boundary_bytes);
+  self->tail_parked = self->state.tail != UPLOAD_TAIL_NONE;
+  self->failed = FALSE;
+  self->in_frames = FALSE;
+}
+
 UploadSession *
 upload_session_open (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id, GError **error)
 {
   if (!text_is_uuid (id))
     return am_fail_null (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no such upload");
   g_autoptr (UploadSession) self = session_alloc (blobs, id);
-  if (!upload_state_load (ctx, blob_store_objects (blobs), id, &self->state, &self->n_lists, error))
+  if (!upload_state_load (ctx, objects_of (self), id, &self->state, error))
     return NULL;
   if (strcmp (self->state.repository, repository) != 0)
     return am_fail_null (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
+  self->n_saved_entries = self->state.entries->len;
+  self->has_objects = TRUE;
   blob_ingest_init (&self->ingest, blobs, self->state.entries);
-  blob_ingest_rewind (&self->ingest, &self->state.boundary_sha, self->state.boundary_bytes);
-  self->saved_boundary = self->state.boundary_bytes;
-  self->tail_parked = self->state.tail != UPLOAD_TAIL_NONE;
-  self->has_pins = TRUE; /* unknown: cleaning up looks */
+  reset_to_saved (self);
   return g_steal_pointer (&self);
 }
 
@@ -84,47 +105,125 @@ upload_session_id (const UploadSession *self)
   return self->id;
 }
 
+/* What was promised to whoever asked last. */
+static guint64
+saved_offset (const UploadSession *self)
+{
+  return self->state.boundary_bytes + self->state.tail_bytes;
+}
+
 guint64
 upload_session_offset (const UploadSession *self)
 {
   guint64 boundary = self->ingest.start_bytes;
   if (self->failed)
-    return boundary;
+    return MAX (boundary, saved_offset (self));
   if (self->tail_parked)
-    return boundary + self->state.tail_bytes;
+    return saved_offset (self);
   if (self->head != NULL)
     return self->head->len;
   gboolean raw = blob_ingest_has_open_chunk (&self->ingest) && !self->in_frames;
   return boundary + (raw ? self->ingest.chunk_fill + self->ingest.stripe_fill : 0);
 }
 
-/* Writes the state as of the last whole chunk, with whatever tail was parked. */
-static gboolean
-save_state (Ctx *ctx, UploadSession *self, GError **error)
+/* The state as of the last whole chunk, as the successor of the one that was saved. */
+static UploadState
+next_state (UploadSession *self)
 {
-  self->state.boundary_bytes = self->ingest.start_bytes;
-  self->state.boundary_sha = self->ingest.boundary_sha;
-  if (!upload_state_save (ctx, blob_store_objects (self->blobs), self->id, &self->state, &self->n_lists, error))
+  UploadState next = self->state;
+  next.sequence = self->state.sequence + 1;
+  next.holder = (guint64) g_random_int () << 32 | g_random_int ();
+  next.boundary_bytes = self->ingest.start_bytes;
+  next.boundary_sha = self->ingest.boundary_sha;
+  next.tail = UPLOAD_TAIL_NONE;
+  next.tail_bytes = 0;
+  memset (next.tail_digest, 0, sizeof next.tail_digest);
+  return next;
+}
+
+static void
+take_as_saved (UploadSession *self, const UploadState *state, guint n_entries)
+{
+  self->state = *state;
+  self->n_saved_entries = n_entries;
+  self->is_unclear = FALSE;
+}
+
+static gboolean
+save_state (Ctx *ctx, UploadSession *self, const UploadState *next, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  self->has_objects = TRUE;
+  if (upload_state_save (ctx, objects_of (self), self->id, next, &self->state, &problem))
+    {
+      take_as_saved (self, next, self->state.entries->len);
+      self->ingest.took_references = FALSE;
+      return TRUE;
+    }
+  self->attempted = *next;
+  self->n_attempted_entries = self->state.entries->len;
+  self->is_overtaken = am_error_is (problem, AM_ERROR_ABORTED);
+  self->is_unclear = !self->is_overtaken;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
+/* Finds out what became of an attempt to save that failed. */
+static gboolean
+settle (Ctx *ctx, UploadSession *self, GError **error)
+{
+  gboolean is_saved = FALSE;
+  if (!self->is_unclear)
+    return TRUE;
+  if (!upload_state_settle (ctx, objects_of (self), self->id, &self->attempted, &is_saved, error))
     return FALSE;
-  self->saved_boundary = self->state.boundary_bytes;
+  if (is_saved)
+    take_as_saved (self, &self->attempted, self->n_attempted_entries);
+  self->is_unclear = FALSE;
   return TRUE;
+}
+
+/* Before its chunks are old enough to be collected, also a session that nobody will continue is saved: its state
+ * says that they are in use. */
+static gboolean
+is_old (const UploadSession *self)
+{
+  return g_get_real_time () / 1000 - self->state.created_ms > UPLOAD_SESSION_TTL_MS / 2;
 }
 
 /* Saves now and then, so that a crash costs little. */
 static gboolean
 save_if_due (Ctx *ctx, UploadSession *self, GError **error)
 {
-  if (self->state.sequence == 0 || self->ingest.start_bytes - self->saved_boundary < SAVE_EVERY_BYTES)
+  if (self->ingest.start_bytes - self->state.boundary_bytes < SAVE_EVERY_BYTES
+      || (self->state.sequence == 0 && !is_old (self)))
     return TRUE;
-  self->state.tail = UPLOAD_TAIL_NONE;
-  self->state.tail_bytes = 0;
-  return save_state (ctx, self, error);
+  UploadState next = next_state (self);
+  return save_state (ctx, self, &next, error);
 }
 
 static gboolean
 feed (Ctx *ctx, UploadSession *self, const guint8 *data, gsize size, GError **error)
 {
   return blob_ingest_bytes (ctx, &self->ingest, data, size, error) && save_if_due (ctx, self, error);
+}
+
+/* Bytes that the session counted on are gone, by a power cut, by rot, or because another holder went on: only the
+ * last leaves an upload that can be continued. */
+static gboolean
+fail_lost (Ctx *ctx, UploadSession *self, GError *problem, GError **error)
+{
+  g_autoptr (GError) owned = problem;
+  AmErrorCode code = problem->domain == AM_ERROR ? (AmErrorCode) problem->code : AM_ERROR_UNKNOWN;
+  if (code != AM_ERROR_NOT_FOUND && code != AM_ERROR_DATA_LOSS && code != AM_ERROR_INVALID_ARGUMENT)
+    {
+      g_propagate_error (error, g_steal_pointer (&owned));
+      return FALSE;
+    }
+  if (self->state.sequence > 0 && !upload_state_check (ctx, objects_of (self), self->id, &self->state, error))
+    return FALSE;
+  return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "upload %s lost some of its bytes, start it again: %s",
+                  self->id, problem->message);
 }
 
 /* The plan of a resumed blob comes from its first chunks, as it did the first time. */
@@ -140,9 +239,10 @@ recover_plan (Ctx *ctx, UploadSession *self, GError **error)
       if (!is_last)
         {
           const RecipeEntry *entry = &g_array_index (self->state.entries, RecipeEntry, i);
-          gssize n = blob_store_read_chunk (ctx, self->blobs, entry->digest, chunk, error);
+          GError *problem = NULL;
+          gssize n = blob_store_read_chunk (ctx, self->blobs, entry->digest, chunk, &problem);
           if (n < 0)
-            return FALSE;
+            return fail_lost (ctx, self, problem, error);
           g_byte_array_append (prefix, chunk, (guint) n);
         }
       if (is_last || prefix->len > BLOB_WHOLE_MAX_BYTES)
@@ -200,10 +300,10 @@ static GByteArray *
 read_tail (Ctx *ctx, UploadSession *self, GError **error)
 {
   static const ChunkParserEvents events = { tail_header, tail_stripe, tail_end };
-  g_autofree char *key = upload_key (self->id, "tail", self->state.sequence);
+  g_autofree char *key = upload_tail_key (self->id, &self->state);
   g_autoptr (GByteArray) decoded = g_byte_array_new ();
   g_autoptr (GBytes) stored
-    = object_store_get (ctx, blob_store_objects (self->blobs), key, CHUNK_PLAN_HEADER_LIMIT_BYTES, error);
+    = object_store_get (ctx, objects_of (self), key, CHUNK_PLAN_HEADER_LIMIT_BYTES, error);
   if (stored == NULL)
     return NULL;
   gsize size;
@@ -213,8 +313,10 @@ read_tail (Ctx *ctx, UploadSession *self, GError **error)
     g_byte_array_append (decoded, bytes, (guint) size);
   else if (!chunk_parser_feed (parser, bytes, size, error))
     return NULL;
-  if (decoded->len != self->state.tail_bytes)
-    return am_fail_null (error, AM_ERROR_DATA_LOSS, "BLOB_UPLOAD_UNKNOWN", "the upload's saved tail is damaged");
+  Digest actual;
+  digest_of (DIGEST_SHA256, decoded->data, decoded->len, &actual);
+  if (decoded->len != self->state.tail_bytes || memcmp (actual.bytes, self->state.tail_digest, 32) != 0)
+    return am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "object %s is damaged", key);
   return g_steal_pointer (&decoded);
 }
 
@@ -222,11 +324,12 @@ read_tail (Ctx *ctx, UploadSession *self, GError **error)
 static gboolean
 unpark (Ctx *ctx, UploadSession *self, GError **error)
 {
+  GError *problem = NULL;
   if (!self->tail_parked)
     return TRUE;
-  g_autoptr (GByteArray) tail = read_tail (ctx, self, error);
+  g_autoptr (GByteArray) tail = read_tail (ctx, self, &problem);
   if (tail == NULL)
-    return FALSE;
+    return fail_lost (ctx, self, problem, error);
   self->tail_parked = FALSE;
   return take_raw (ctx, self, tail->data, tail->len, error);
 }
@@ -262,6 +365,8 @@ gboolean
 upload_session_frames (Ctx *ctx, UploadSession *self, gconstpointer data, gsize size, GError **error)
 {
   g_assert (!self->failed);
+  if (size == 0)
+    return TRUE;
   gboolean ok = self->in_frames || (unpark (ctx, self, error) && close_raw (ctx, self, error));
   self->in_frames = TRUE;
   if (ok && blob_ingest_frames (ctx, &self->ingest, data, size, error) && save_if_due (ctx, self, error))
@@ -285,49 +390,47 @@ upload_session_known (Ctx *ctx, UploadSession *self, const guint8 *digests, gsiz
                       GError **error)
 {
   char uuid[37];
+  if (n > UPLOAD_KNOWN_MAX)
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID", "at most %u chunks can be asked about at once",
+                    UPLOAD_KNOWN_MAX);
   /* Pinned first, asked afterwards: what is answered as known cannot be collected in between. */
   text_uuid (uuid);
-  g_autofree char *key = g_strdup_printf ("_ai_models/uploads/%s/pins-%s", self->id, uuid);
-  if (!object_store_put (ctx, blob_store_objects (self->blobs), key, digests, n * 32, OBJECT_COMMIT_LAZY, error))
+  g_autofree char *key = g_strdup_printf (UPLOADS_PREFIX "%s/pins-%s", self->id, uuid);
+  self->has_objects = TRUE;
+  if (!object_store_put (ctx, objects_of (self), key, digests, n * 32, OBJECT_COMMIT_LAZY, error))
     return FALSE;
-  self->has_pins = TRUE;
+  g_autoptr (GString) answers = g_string_sized_new (n + 1);
   for (gsize i = 0; i < n; i++)
     {
       gboolean has = FALSE;
       if (!blob_store_has_chunk (ctx, self->blobs, digests + 32 * i, &has, error))
         return FALSE;
-      g_string_append_c (out_answers, has ? '1' : '0');
+      g_string_append_c (answers, has ? '1' : '0');
     }
+  g_string_append (out_answers, answers->str);
   return TRUE;
 }
 
 /* Puts what lies behind the last whole chunk into the store, so that the state may name it. */
 static gboolean
-park (Ctx *ctx, UploadSession *self, GError **error)
+park (Ctx *ctx, UploadSession *self, UploadState *next, GError **error)
 {
-  g_autofree char *key = upload_key (self->id, "tail", self->state.sequence + 1);
+  g_autofree char *prefix = upload_tail_prefix (self->id);
+  guint64 offset = upload_session_offset (self);
   gboolean raw = self->head != NULL && self->head->len > 0;
   gboolean frame = blob_ingest_has_open_chunk (&self->ingest) && !self->in_frames;
-  self->state.tail_bytes = upload_session_offset (self) - self->ingest.start_bytes;
-  self->state.tail = raw ? UPLOAD_TAIL_RAW : frame ? UPLOAD_TAIL_FRAME : UPLOAD_TAIL_NONE;
-  if (raw
-      && !object_store_put (ctx, blob_store_objects (self->blobs), key, self->head->data, self->head->len,
-                            OBJECT_COMMIT_LAZY, error))
-    return FALSE;
-  return !frame || blob_ingest_park_chunk (ctx, &self->ingest, key, error);
-}
-
-/* From here on the session is as if it had been opened anew. */
-static void
-reset_to_saved (UploadSession *self)
-{
-  g_clear_pointer (&self->head, g_byte_array_unref);
-  g_clear_pointer (&self->ingest.plan, chunk_plan_free);
-  self->head_needed = BLOB_WHOLE_MAX_BYTES + 1;
-  blob_ingest_rewind (&self->ingest, &self->state.boundary_sha, self->state.boundary_bytes);
-  self->tail_parked = self->state.tail != UPLOAD_TAIL_NONE;
-  self->failed = FALSE;
-  self->in_frames = FALSE;
+  if (!raw && !frame)
+    return TRUE;
+  self->has_objects = TRUE;
+  next->tail = raw ? UPLOAD_TAIL_RAW : UPLOAD_TAIL_FRAME;
+  next->tail_bytes = offset - self->ingest.start_bytes;
+  if (frame)
+    return blob_ingest_park_chunk (ctx, &self->ingest, prefix, next->tail_digest, error);
+  Digest digest;
+  digest_of (DIGEST_SHA256, self->head->data, self->head->len, &digest);
+  memcpy (next->tail_digest, digest.bytes, sizeof next->tail_digest);
+  g_autofree char *key = upload_tail_key (self->id, next);
+  return object_store_put (ctx, objects_of (self), key, self->head->data, self->head->len, OBJECT_COMMIT_LAZY, error);
 }
 
 gboolean
@@ -335,23 +438,26 @@ upload_session_save (Ctx *ctx, UploadSession *self, GError **error)
 {
   if (self->tail_parked && !self->failed)
     return TRUE; /* nothing was added since */
-  if (self->failed && self->state.sequence > 0 && self->ingest.start_bytes == self->saved_boundary)
+  if (self->is_overtaken)
+    return am_fail (error, AM_ERROR_ABORTED, "BLOB_UPLOAD_INVALID", "upload %s is being continued by another request",
+                    self->id);
+  if (!settle (ctx, self, error))
+    return FALSE;
+  if (self->failed && self->state.sequence > 0 && self->ingest.start_bytes <= saved_offset (self))
     {
-      /* No whole chunk since the last save: what it holds, its tail included, still stands. */
+      /* No more whole chunks than what was saved last, which still stands, its tail included. */
       reset_to_saved (self);
       return TRUE;
     }
-  if (self->failed)
+  UploadState next = next_state (self);
+  if ((self->failed || park (ctx, self, &next, error)) && save_state (ctx, self, &next, error))
     {
-      self->state.tail = UPLOAD_TAIL_NONE;
-      self->state.tail_bytes = 0;
+      reset_to_saved (self);
+      return TRUE;
     }
-  else if (!park (ctx, self, error))
-    return FALSE;
-  if (!save_state (ctx, self, error))
-    return FALSE;
-  reset_to_saved (self);
-  return TRUE;
+  /* What was parked is out of memory: the session goes on from what was saved, or from the last whole chunk. */
+  self->failed = TRUE;
+  return FALSE;
 }
 
 /* Everything below the session's prefix, where something may be. */
@@ -359,8 +465,7 @@ static gboolean
 forget (Ctx *ctx, UploadSession *self, GError **error)
 {
   g_autofree char *prefix = upload_prefix (self->id);
-  return (self->state.sequence == 0 && !self->has_pins)
-         || object_store_remove_prefix (ctx, blob_store_objects (self->blobs), prefix, error);
+  return !self->has_objects || object_store_remove_prefix (ctx, objects_of (self), prefix, error);
 }
 
 gboolean
@@ -369,7 +474,7 @@ upload_session_cancel (Ctx *ctx, UploadSession *self, GError **error)
   return forget (ctx, self, error);
 }
 
-/* Reads the stored chunks again, in order, into `take`. */
+/* Reads the stored chunks again, in order. */
 static gboolean
 reread (Ctx *ctx, UploadSession *self, Hasher *hasher, GByteArray *bytes, GError **error)
 {
@@ -377,9 +482,10 @@ reread (Ctx *ctx, UploadSession *self, Hasher *hasher, GByteArray *bytes, GError
   for (guint i = 0; i < self->state.entries->len; i++)
     {
       const RecipeEntry *entry = &g_array_index (self->state.entries, RecipeEntry, i);
-      gssize n = blob_store_read_chunk (ctx, self->blobs, entry->digest, chunk, error);
+      GError *problem = NULL;
+      gssize n = blob_store_read_chunk (ctx, self->blobs, entry->digest, chunk, &problem);
       if (n < 0)
-        return FALSE;
+        return fail_lost (ctx, self, problem, error);
       if (hasher != NULL)
         hasher_update (hasher, chunk, (gsize) n);
       if (bytes != NULL)
@@ -445,8 +551,13 @@ finish_chunked (Ctx *ctx, UploadSession *self, const Digest *expected, GError **
       g_autoptr (GBytes) bytes = g_byte_array_free_to_bytes (g_steal_pointer (&all));
       return blob_store_put_whole (ctx, self->blobs, expected, bytes, error);
     }
+  /* A reference that nobody pinned yet could be collected between a look at it and the recipe. */
+  UploadState next = next_state (self);
+  if (self->ingest.took_references && !save_state (ctx, self, &next, error))
+    return FALSE;
   g_autoptr (Recipe) recipe = recipe_new (expected, self->ingest.start_bytes, self->state.entries);
-  return blob_store_put_recipe (ctx, self->blobs, recipe, error);
+  GError *problem = NULL;
+  return blob_store_put_recipe (ctx, self->blobs, recipe, &problem) || fail_lost (ctx, self, problem, error);
 }
 
 gboolean
@@ -467,67 +578,4 @@ upload_session_finish (Ctx *ctx, UploadSession *self, const Digest *expected, GE
   if (!forget (ctx, self, &problem))
     am_ignore (&problem, "the blob is stored; its session will expire");
   return TRUE;
-}
-
-static void
-add_pins (GHashTable *set, const guint8 *digests, gsize n, gsize stride)
-{
-  for (gsize i = 0; i < n; i++)
-    g_hash_table_add (set, g_bytes_new (digests + i * stride, 32));
-}
-
-/* What one live session holds: what it was told as known, and what it has stored. */
-static gboolean
-collect_session (Ctx *ctx, BlobStore *blobs, const char *id, GPtrArray *pin_keys, GHashTable *set, GError **error)
-{
-  for (guint i = 0; i < pin_keys->len; i++)
-    {
-      g_autoptr (GBytes) pins = object_store_get (ctx, blob_store_objects (blobs), g_ptr_array_index (pin_keys, i),
-                                                  CHUNK_MAX_BYTES, error);
-      if (pins == NULL)
-        return FALSE;
-      add_pins (set, g_bytes_get_data (pins, NULL), g_bytes_get_size (pins) / 32, 32);
-    }
-  UploadState state = { 0 };
-  guint n_lists;
-  g_autoptr (GError) problem = NULL;
-  if (!upload_state_load (ctx, blob_store_objects (blobs), id, &state, &n_lists, &problem))
-    {
-      am_ignore (&problem, "the session ended, or never saved its state");
-      return TRUE;
-    }
-  add_pins (set, (const guint8 *) state.entries->data, state.entries->len, sizeof (RecipeEntry));
-  upload_state_clear (&state);
-  return TRUE;
-}
-
-gboolean
-upload_session_collect_pins (Ctx *ctx, BlobStore *blobs, gint64 now_ms, GHashTable *out_set, GError **error)
-{
-  static const char prefix[] = "_ai_models/uploads/";
-  g_autofree char *after = NULL;
-  for (;;)
-    {
-      /* One session at a time: the page starts with its first key. */
-      g_autoptr (GPtrArray) first = object_store_list (ctx, blob_store_objects (blobs), prefix, after, 1, error);
-      if (first == NULL || first->len == 0)
-        return first != NULL;
-      const ObjectInfo *info = g_ptr_array_index (first, 0);
-      g_autofree char *id = g_strndup (info->key + strlen (prefix), 36);
-      g_autofree char *own = upload_prefix (id);
-      g_autoptr (GPtrArray) page = object_store_list (ctx, blob_store_objects (blobs), own, NULL, 1000, error);
-      g_autoptr (GPtrArray) pin_keys = g_ptr_array_new ();
-      gboolean alive = FALSE;
-      for (guint i = 0; page != NULL && i < page->len; i++)
-        {
-          const ObjectInfo *each = g_ptr_array_index (page, i);
-          alive = alive || now_ms - each->modified_ms < UPLOAD_SESSION_TTL_MS;
-          if (g_str_has_prefix (each->key + strlen (own), "pins-"))
-            g_ptr_array_add (pin_keys, each->key);
-        }
-      if (page == NULL || (alive && !collect_session (ctx, blobs, id, pin_keys, out_set, error)))
-        return FALSE;
-      g_free (after);
-      after = g_strconcat (own, "\xf4\x8f\xbf\xbf", NULL);
-    }
 }

@@ -1,35 +1,54 @@
 /* The saved form of an upload session. Private to storage/.
- * Keys below `_ai_models/uploads/<uuid>/`: `state-<seq>` (the highest counts; created only if absent, so a
- * second holder of the session is noticed), `list-<k>` (4096 recipe entries each), `tail-<seq>` (bytes
- * behind the last chunk boundary: raw, or a chunk frame), `pins-<uuid>` (chunk digests told as known). */
+ * Keys below `_ai_models/uploads/<uuid>/`: `state-<sequence>` (the highest counts; created only if absent, so a
+ * second holder of the session is noticed), `list-<n>-<sum>` (4096 recipe entries each), `tail-<digest>` (bytes
+ * behind the last chunk boundary: raw, or a chunk frame), `pins-<uuid>` (chunk digests told as known). Lists and
+ * tails are named by what they hold: what one holder writes cannot change what another's state names. */
 #pragma once
 
 #include "base/sha256.h"
 #include "storage/recipe.h"
 #include "storage/object_store.h"
 
+#define UPLOADS_PREFIX "_ai_models/uploads/"
 #define UPLOAD_LIST_ENTRIES 4096u
+#define UPLOAD_MAX_REPOSITORY_BYTES 1024u
 
 typedef enum { UPLOAD_TAIL_NONE = 0, UPLOAD_TAIL_RAW = 1, UPLOAD_TAIL_FRAME = 2 } UploadTail;
 
 typedef struct {
-  guint64 sequence;
+  guint64 sequence; /* 0: never saved */
+  guint64 holder;   /* random, of whoever wrote it */
   gint64 created_ms;
   guint64 boundary_bytes; /* decoded bytes in whole chunks */
   Sha256 boundary_sha;    /* over them */
   UploadTail tail;
-  guint64 tail_bytes; /* decoded */
+  guint64 tail_bytes;     /* decoded */
+  guint8 tail_digest[32]; /* SHA-256 of its decoded bytes */
   char *repository;
   GArray *entries; /* RecipeEntry: all of them once loaded */
+  GArray *lists;   /* guint64: the sum of each full list in the store */
 } UploadState;
 
-char *upload_prefix (const char *id);
-char *upload_key (const char *id, const char *kind, guint64 number);
-/* Writes full entry lists not yet written and the state with sequence + 1; then drops its predecessor.
- * ABORTED when somebody else saved meanwhile. */
-gboolean upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *state, guint *inout_n_lists,
-                            GError **error);
-/* NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN); DATA_LOSS when it is damaged. */
-gboolean upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, guint *out_n_lists,
-                            GError **error);
+void upload_state_init (UploadState *self);
 void upload_state_clear (UploadState *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (UploadState, upload_state_clear)
+
+char *upload_prefix (const char *id); /* "_ai_models/uploads/<id>/" */
+char *upload_tail_prefix (const char *id);
+char *upload_tail_key (const char *id, const UploadState *state);
+
+/* Writes full entry lists not yet written, then the state, whose `sequence` must be one more than `before`'s;
+ * then drops `before`. ABORTED when somebody else saved meanwhile, or the session ended. After another error the
+ * state may have been saved: see upload_state_settle. */
+gboolean upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
+                            const UploadState *before, GError **error);
+/* `out_state` is initialised. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN), also when it is damaged beyond use. */
+gboolean upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, GError **error);
+/* Whether `state` came to be after all when saving it failed. ABORTED when another one has its place. */
+gboolean upload_state_settle (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
+                              gboolean *out_is_saved, GError **error);
+/* ABORTED when `state` is not the session's newest any more, else TRUE. */
+gboolean upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, GError **error);
+/* The two halves of a state without its lists' entries; for the fuzzer and for saving and loading. */
+GByteArray *upload_state_write (const UploadState *self);
+gboolean upload_state_read (GBytes *bytes, UploadState *out_state, GError **error);
