@@ -18,6 +18,15 @@ reader_read_at (Ctx *ctx, Reader *self, guint64 offset_bytes, gpointer buffer, g
   return size == 0 || self->klass->read_at (ctx, self, offset_bytes, buffer, size, error);
 }
 
+GBytes *
+reader_read_all (Ctx *ctx, Reader *self, GError **error)
+{
+  g_autofree guint8 *data = g_malloc (self->size_bytes + 1);
+  if (!reader_read_at (ctx, self, 0, data, self->size_bytes, error))
+    return NULL;
+  return g_bytes_new_take (g_steal_pointer (&data), self->size_bytes);
+}
+
 void
 reader_free (Reader *self)
 {

@@ -22,6 +22,8 @@ struct Reader {
 /* OUT_OF_RANGE when the range is not inside the reader (checked here, without overflow). */
 gboolean reader_read_at (Ctx *ctx, Reader *self, guint64 offset_bytes, gpointer buffer, gsize size,
                          GError **error);
+/* All of it; the caller has bounded the size. */
+GBytes *reader_read_all (Ctx *ctx, Reader *self, GError **error);
 void reader_free (Reader *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Reader, reader_free)
 

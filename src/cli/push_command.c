@@ -22,24 +22,6 @@ static const Option options[] = {
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
 static void
-on_file (const char *path, gpointer data)
-{
-  progress_file (data, path);
-}
-
-static void
-on_file_done (const char *path, gpointer data)
-{
-  progress_file_done (data);
-}
-
-static void
-on_bytes (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
-{
-  progress_add (data, logical_bytes);
-}
-
-static void
 answer (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResult *result)
 {
   yyjson_mut_val *root;
@@ -83,7 +65,8 @@ push (Ctx *ctx, Cli *cli, const Target *target, const char *reference, const Pub
     return FALSE;
   {
     g_autoptr (Progress) progress = cli_progress (cli, "pushing");
-    PublishEvents events = { on_file, on_file_done, on_bytes, progress };
+    DeliveryEvents shown = report_progress (progress);
+    PublishEvents events = { shown.file, shown.file_done, shown.bytes, shown.data };
     progress_plan (progress, plan->total_bytes, plan->n_files);
     if (!publish_run (ctx, plan, repository, target->reference->tag, &events, &result, error))
       return FALSE;

@@ -100,12 +100,16 @@ accepts (HttpRequest *req, const char *media_type)
   return accept != NULL && strstr (accept, media_type) != NULL;
 }
 
+/* The reader tells the size, so a recipe is read once for a request. */
 static gboolean
-send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const Digest *digest, guint64 size_bytes,
-              GError **error)
+send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const Digest *digest, GError **error)
 {
   static const HttpBodySource source = { blob_body_read, blob_body_free };
-  guint64 first, length;
+  guint64 first = 0, length;
+  g_autoptr (BlobReader) reader = blob_store_open (ctx, self->blobs, digest, 0, error);
+  if (reader == NULL)
+    return FALSE;
+  guint64 size_bytes = length = blob_reader_size (reader);
   HttpRangeVerdict verdict = http_range_parse (http_request_header (req, "Range"), size_bytes, &first, &length);
   http_response_header (res, "Accept-Ranges", "bytes");
   if (verdict == HTTP_RANGE_UNSATISFIABLE)
@@ -114,13 +118,7 @@ send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const D
       return am_fail (error, AM_ERROR_OUT_OF_RANGE, "SIZE_INVALID", "the range is not within the blob's %" G_GUINT64_FORMAT
                       " bytes", size_bytes);
     }
-  if (verdict == HTTP_RANGE_NONE)
-    {
-      first = 0;
-      length = size_bytes;
-    }
-  BlobReader *reader = blob_store_open (ctx, self->blobs, digest, first, error);
-  if (reader == NULL)
+  if (first > 0 && !blob_reader_seek (ctx, reader, first, error))
     return FALSE;
   if (verdict == HTTP_RANGE_PART)
     {
@@ -129,7 +127,7 @@ send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const D
                              first, first + length - 1, size_bytes);
     }
   BlobBody *body = g_new0 (BlobBody, 1);
-  *body = (BlobBody) { reader, length, self->sent };
+  *body = (BlobBody) { g_steal_pointer (&reader), length, self->sent };
   http_response_stream (res, OCTET_STREAM, length, &source, body);
   return TRUE;
 }
@@ -166,22 +164,26 @@ dmcr_get_blob (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 {
   Dmcr *self = http_request_service (req);
   Digest digest;
-  BlobInfo info;
+  g_autoptr (GError) problem = NULL;
   const char *repository = dmcr_repository (req, error);
   if (repository == NULL || !dmcr_digest_param (req, &digest, error)
-      || !require_membership (ctx, self, repository, &digest, error)
-      || !blob_store_stat (ctx, self->blobs, &digest, &info, error))
+      || !require_membership (ctx, self, repository, &digest, error))
     return FALSE;
   dmcr_digest_header (res, &digest);
   http_response_headerf (res, "ETag", "\"%s\"", http_request_param (req, "digest"));
   http_response_header (res, "Vary", "Accept");
   gboolean wants_recipe = accepts (req, WIRE_RECIPE);
   gboolean wants_frames = !wants_recipe && accepts (req, WIRE_CHUNKS);
-  if (info.n_chunks == 0 || (!wants_recipe && !wants_frames))
-    return send_decoded (ctx, self, req, res, &digest, info.size_bytes, error);
-  Recipe *recipe = blob_store_recipe (ctx, self->blobs, &digest, error);
+  if (!wants_recipe && !wants_frames)
+    return send_decoded (ctx, self, req, res, &digest, error);
+  Recipe *recipe = blob_store_recipe (ctx, self->blobs, &digest, &problem);
+  if (problem != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
   if (recipe == NULL)
-    return FALSE;
+    return send_decoded (ctx, self, req, res, &digest, error); /* kept whole */
   if (wants_frames)
     return send_frames (self, req, res, recipe, error);
   g_autoptr (GBytes) bytes = recipe_write (recipe);

@@ -7,20 +7,22 @@
 #define LOADED_FILE_LIMIT_BYTES (256u << 20) /* a shard index; formats-safetensors-diffusers.md 2 */
 #define N_PARALLEL_FILES 2
 
+typedef struct {
+  Ctx *ctx;
+  LocalSource *source;
+} Loader;
+
 static GBytes *
 load_file (const char *path, gpointer data, GError **error)
 {
-  PublishPlan *self = data;
-  g_autoptr (Reader) reader = local_source_reader (self->source, path, error);
+  const Loader *loader = data;
+  g_autoptr (Reader) reader = local_source_reader (loader->source, path, error);
   if (reader == NULL)
     return NULL;
   if (reader->size_bytes > LOADED_FILE_LIMIT_BYTES)
     return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, "FormatLimitExceeded", "%s is too large for what it is",
                          path);
-  g_autofree guint8 *bytes = g_malloc (reader->size_bytes + 1);
-  if (!reader_read_at (NULL, reader, 0, bytes, reader->size_bytes, error))
-    return NULL;
-  return g_bytes_new_take (g_steal_pointer (&bytes), reader->size_bytes);
+  return reader_read_all (loader->ctx, reader, error);
 }
 
 /* An archive is unpacked once it is known what of it is wanted. */
@@ -68,9 +70,10 @@ publish_plan_new (Ctx *ctx, const char *path, const SelectionWish *wish, GError 
   if (self->source == NULL)
     return NULL;
   const SourceFile *files = local_source_files (self->source, &n_files);
+  Loader loader = { ctx, self->source };
   self->selection = file_selection_new (files, n_files, wish, error);
   if (self->selection == NULL || !prepare_files (ctx, self, error)
-      || !file_selection_refine (self->selection, load_file, self, error) || !inspect_files (ctx, self, error))
+      || !file_selection_refine (self->selection, load_file, &loader, error) || !inspect_files (ctx, self, error))
     {
       g_prefix_error (error, "%s: ", path);
       return NULL;

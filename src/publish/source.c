@@ -155,18 +155,6 @@ open_file (Ctx *ctx, LocalSource *self, const char *path, GError **error)
   return add_file (self, base, reader->size_bytes, n >= 4 && memcmp (head, "GGUF", 4) == 0, error);
 }
 
-/* The name of a file without what only says how it is packed. */
-static char *
-plain_name (const char *path)
-{
-  static const char *const endings[] = { ".tar.gz", ".tar.zst", ".tgz", ".tar", ".zip", ".gguf", ".safetensors" };
-  g_autofree char *base = g_path_get_basename (path);
-  for (guint i = 0; i < G_N_ELEMENTS (endings); i++)
-    if (g_str_has_suffix (base, endings[i]) && strlen (base) > strlen (endings[i]))
-      return g_strndup (base, strlen (base) - strlen (endings[i]));
-  return g_steal_pointer (&base);
-}
-
 LocalSource *
 local_source_open (Ctx *ctx, const char *path, GError **error)
 {
@@ -174,7 +162,7 @@ local_source_open (Ctx *ctx, const char *path, GError **error)
   g_autofree char *absolute = g_canonicalize_filename (path, NULL);
   self->files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
   self->strings = g_string_chunk_new (4096);
-  self->name = plain_name (absolute);
+  self->name = g_path_get_basename (absolute);
   am_autofd int fd = open (absolute, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat info;
   if (fd < 0 || fstat (fd, &info) < 0)
@@ -219,18 +207,6 @@ local_source_files (const LocalSource *self, gsize *out_n_files)
 {
   *out_n_files = self->files->len;
   return (const SourceFile *) self->files->data;
-}
-
-gboolean
-local_source_is_archive (const LocalSource *self)
-{
-  return self->archive != NULL;
-}
-
-const char *
-local_source_name (const LocalSource *self)
-{
-  return self->name;
 }
 
 static gboolean

@@ -17,9 +17,6 @@ LocalSource *local_source_open (Ctx *ctx, const char *path, GError **error);
 void local_source_free (LocalSource *self); /* also removes what was unpacked */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (LocalSource, local_source_free)
 const SourceFile *local_source_files (const LocalSource *self, gsize *out_n_files);
-gboolean local_source_is_archive (const LocalSource *self);
-/* Last part of the path without a known ending: a name for the model. Owned by the source. */
-const char *local_source_name (const LocalSource *self);
 
 /* Makes the files named in `wanted` (a set of paths) readable: for an archive it unpacks them into a
  * temporary directory, after looking whether there is room. Nothing to do otherwise. */

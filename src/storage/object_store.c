@@ -54,10 +54,7 @@ object_store_get (Ctx *ctx, ObjectStore *self, const char *key, gsize limit_byte
   if (reader->size_bytes > limit_bytes)
     return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
                          "object %s is larger than the limit of %" G_GSIZE_FORMAT " bytes", key, limit_bytes);
-  g_autofree guint8 *data = g_malloc (reader->size_bytes + 1);
-  if (!reader_read_at (ctx, reader, 0, data, reader->size_bytes, error))
-    return NULL;
-  return g_bytes_new_take (g_steal_pointer (&data), reader->size_bytes);
+  return reader_read_all (ctx, reader, error);
 }
 
 gboolean
