@@ -76,7 +76,9 @@ auth_challenge_parse (const char *header, AuthChallenge *out_challenge)
       const char *after = at + length + strspn (at + length, " \t");
       if (length == 0)
         {
-          at++; /* not a word at all */
+          /* Not a word at all: what is in quotes goes with them. */
+          g_autofree char *ignored = NULL;
+          at = *at == '"' ? read_value (at, &ignored) : at + 1;
           continue;
         }
       if (*after == '=')

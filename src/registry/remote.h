@@ -34,10 +34,9 @@ Recipe *remote_get_recipe (Ctx *ctx, Repository *self, const Digest *digest, GEr
 gboolean remote_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
                              TransferProgress progress, gpointer data, GError **error);
 
-/* Starts an upload session; the registry may take the blob over from `mount_from` instead (NULL: not asked).
- * `*out_location` is NULL when it did. Caller frees. */
-gboolean remote_start_upload (Ctx *ctx, Remote *self, const Digest *mount, const char *mount_from, char **out_location,
-                              GError **error);
+/* Starts an upload session: its address, absolute, caller frees. `out_min_piece_bytes` (may be NULL): the least a
+ * PATCH but the last must have, 0 when the registry does not say. */
+char *remote_start_upload (Ctx *ctx, Remote *self, guint64 *out_min_piece_bytes, GError **error);
 /* Tells the registry to forget a session; never fails, and does not wait long. */
 void remote_cancel_upload (Ctx *ctx, Remote *self, const char *location);
 /* PUT <location>?digest= without a body. TRUE also when a lost answer hid that the blob is complete. */

@@ -220,12 +220,12 @@ go_on_at (Ctx *ctx, FramePush *self, guint64 offset, GError **error)
 static gboolean
 start_over (Ctx *ctx, FramePush *self, GError **error)
 {
-  char *location = NULL;
   resume_file_remove (self->resume_path);
   if (++self->n_sessions > MAX_SESSIONS)
     return am_fail (error, AM_ERROR_UNAVAILABLE, "BLOB_UPLOAD_UNKNOWN", "%s: the registry forgets uploads again and again",
                     self->remote->base.display);
-  if (!remote_start_upload (ctx, self->remote, NULL, NULL, &location, error))
+  char *location = remote_start_upload (ctx, self->remote, NULL, error);
+  if (location == NULL)
     return FALSE;
   resume_file_save (ctx, self->resume_path, location);
   take_location (self, location);

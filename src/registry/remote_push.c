@@ -13,7 +13,7 @@
 #include "registry/upload_location.h"
 #include "storage/chunk_plan.h"
 
-/* Some registries take no larger PATCH (GHCR: 4 MiB). */
+/* Some registries take no larger PATCH (GHCR: 4 MiB), others want a least size. */
 #define PIECE_BYTES (4u << 20)
 #define PIECE_MAX_BYTES (64u << 20)
 
@@ -93,14 +93,16 @@ patch_piece (Ctx *ctx, Remote *self, Reader *content, char **location, guint64 o
 static gboolean
 push_in_pieces (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, RemoteProgress *progress, GError **error)
 {
-  g_autofree char *location = NULL;
   Retry retry = { 0 };
+  guint64 least = 0;
   guint64 total = content->size_bytes;
-  if (!remote_start_upload (ctx, self, NULL, NULL, &location, error))
+  g_autofree char *location = remote_start_upload (ctx, self, &least, error);
+  if (location == NULL)
     return FALSE;
+  gsize piece = (gsize) CLAMP (least, PIECE_BYTES, PIECE_MAX_BYTES);
   for (guint64 offset = 0; offset < total;)
     {
-      gsize size = (gsize) MIN (total - offset, PIECE_BYTES);
+      gsize size = (gsize) MIN (total - offset, piece);
       g_autoptr (GError) failure = NULL;
       if (patch_piece (ctx, self, content, &location, offset, size, &failure))
         {
@@ -139,7 +141,9 @@ push_plain (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, const
       g_autoptr (GError) failure = NULL;
       guint status = 0;
       gboolean has = FALSE;
-      if (session == NULL && !remote_start_upload (ctx, self, NULL, NULL, &session, error))
+      if (session == NULL)
+        session = remote_start_upload (ctx, self, NULL, error);
+      if (session == NULL)
         return FALSE;
       guint64 before = progress->told_bytes;
       if (put_whole (ctx, self, content, session, digest, progress, &status, &failure))
@@ -228,7 +232,9 @@ push_large (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, con
   if (!find_session (ctx, self, resume_path, &location, error))
     return FALSE;
   gboolean is_resumed = location != NULL;
-  if (location == NULL && !remote_start_upload (ctx, self, NULL, NULL, &location, error))
+  if (location == NULL)
+    location = remote_start_upload (ctx, self, NULL, error);
+  if (location == NULL)
     return FALSE;
   if (registry_client_wire (self->client) != WIRE_SPOKEN)
     return push_whole (ctx, self, content, expected, location, progress, out_digest, error);

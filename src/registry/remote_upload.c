@@ -22,33 +22,22 @@ remote_follow_location (const HttpReply *reply, const char *request_url, char **
   return TRUE;
 }
 
-gboolean
-remote_start_upload (Ctx *ctx, Remote *self, const Digest *mount, const char *mount_from, char **out_location,
-                     GError **error)
+char *
+remote_start_upload (Ctx *ctx, Remote *self, guint64 *out_min_piece_bytes, GError **error)
 {
   g_autofree char *url = registry_client_url (self->client, "blobs/uploads/");
-  if (mount_from != NULL)
-    {
-      char text[DIGEST_STRING_SIZE];
-      g_autofree char *mounted = upload_location_with (url, "mount", digest_format (mount, text));
-      g_free (url);
-      url = upload_location_with (mounted, "from", mount_from);
-    }
   /* A session too many costs nothing, so the call may be repeated. */
   HttpCall call = { .method = "POST", .url = url, .idempotent = TRUE, .no_redirects = TRUE };
   g_auto (HttpReply) reply = { 0 };
   if (!registry_client_call (ctx, self->client, REGISTRY_PUSH, &call, &reply, error))
-    return FALSE;
-  *out_location = NULL;
-  if (mount_from != NULL && reply.status == 201)
-    return TRUE;
-  if (reply.status < 200 || reply.status >= 300)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s: the registry answers an upload with status %u",
-                    self->base.display, reply.status);
-  *out_location = upload_location_resolve (url, http_reply_header (&reply, "location"), error);
-  if (*out_location == NULL)
+    return NULL;
+  const char *least = http_reply_header (&reply, "oci-chunk-min-length");
+  if (out_min_piece_bytes != NULL && (least == NULL || !text_parse_u64 (least, out_min_piece_bytes)))
+    *out_min_piece_bytes = 0;
+  char *location = upload_location_resolve (url, http_reply_header (&reply, "location"), error);
+  if (location == NULL)
     g_prefix_error (error, "%s: ", self->base.display);
-  return *out_location != NULL;
+  return location;
 }
 
 void

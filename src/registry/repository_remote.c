@@ -85,17 +85,24 @@ remote_has_blob (Ctx *ctx, Remote *self, const Digest *digest, gboolean *out_has
   return FALSE;
 }
 
+/* POST ?mount=&from=: 201 is the blob, 202 an ordinary session, which is not wanted. */
 static gboolean
 remote_mount_blob (Ctx *ctx, Repository *base, const Digest *digest, const char *from_repository,
                    gboolean *out_mounted, GError **error)
 {
   Remote *self = (Remote *) base;
-  g_autofree char *location = NULL;
-  if (!repository_name_check (from_repository, error)
-      || !remote_start_upload (ctx, self, digest, from_repository, &location, error))
+  char text[DIGEST_STRING_SIZE];
+  if (!repository_name_check (from_repository, error))
     return FALSE;
-  *out_mounted = location == NULL;
-  if (location != NULL)
+  g_autofree char *url = registry_client_url (self->client, "blobs/uploads/?mount=%s&from=%s",
+                                              digest_format (digest, text), from_repository);
+  HttpCall call = { .method = "POST", .url = url, .idempotent = TRUE, .no_redirects = TRUE };
+  g_auto (HttpReply) reply = { 0 };
+  if (!registry_client_call (ctx, self->client, REGISTRY_PUSH, &call, &reply, error))
+    return FALSE;
+  *out_mounted = reply.status == 201;
+  g_autofree char *location = NULL;
+  if (!*out_mounted && remote_follow_location (&reply, url, &location, NULL) && location != NULL)
     remote_cancel_upload (ctx, self, location);
   return TRUE;
 }
