@@ -78,7 +78,7 @@ copy (Ctx *ctx, Cli *cli, const Settings *settings, const Target *source, const 
   if (to == NULL)
     return FALSE;
   g_autoptr (Progress) progress = cli_progress (cli, "copying");
-  DeliveryEvents events = report_progress (progress);
+  TransferEvents events = report_progress (progress);
   CopyOptions copy_options = { .same_place = same_place, .local = cli_store_if_any (cli), .events = &events };
   return artifact_copy (ctx, from, source->selector, to, destination->reference->tag, &copy_options, out_result,
                         error);

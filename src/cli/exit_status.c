@@ -2,6 +2,8 @@
 
 #include "cli/option.h"
 
+#define GO_ON "run the same command again: what was done already is not done twice"
+
 const ExitStatus exit_statuses[] = {
   { 0, "done" },
   { 1, "a fault in the program or the system" },
@@ -32,8 +34,9 @@ static const struct {
   { "DirectoryInUse", 0, "choose another directory, or replace it with --force" },
   { NULL, AM_ERROR_UNAUTHENTICATED,
     "give --username with --password-stdin or --password-file, or put the login into ~/.docker/config.json" },
-  { NULL, AM_ERROR_UNAVAILABLE, "run the same command again: what was done already is not done twice" },
-  { NULL, AM_ERROR_DEADLINE_EXCEEDED, "run the same command again: what was done already is not done twice" },
+  { NULL, AM_ERROR_UNAVAILABLE, GO_ON },
+  { NULL, AM_ERROR_DEADLINE_EXCEEDED, GO_ON },
+  { NULL, AM_ERROR_CANCELLED, GO_ON },
 };
 
 int

@@ -237,11 +237,9 @@ static gboolean
 inspect_reference (Ctx *ctx, Cli *cli, const char *text, GError **error)
 {
   g_auto (Inspection) self = { .reference = text };
-  g_autoptr (Target) target = target_parse (text, error);
+  g_autoptr (Repository) repository = NULL;
+  g_autoptr (Target) target = target_find (cli, text, &repository, error);
   if (target == NULL)
-    return FALSE;
-  g_autoptr (Repository) repository = target_open (cli, target, &cli->common.registry, FALSE, error);
-  if (repository == NULL)
     return FALSE;
   self.artifact = artifact_resolve (ctx, repository, target->selector, error);
   if (self.artifact == NULL || !sum_stored (ctx, repository, self.artifact, &self.stored_bytes, error)

@@ -209,7 +209,8 @@ meter_update (Meter *self, gint64 now_us, guint64 bytes)
   double seconds = (double) (now_us - self->last_us) / G_USEC_PER_SEC;
   if (seconds <= 0)
     return;
-  double present = (double) (bytes - self->last_bytes) / seconds;
+  /* A new plan starts the count over. */
+  double present = bytes >= self->last_bytes ? (double) (bytes - self->last_bytes) / seconds : 0;
   double weight = self->started ? MIN (1.0, seconds / RATE_SECONDS) : 1.0;
   self->rate += (present - self->rate) * weight;
   self->started = self->started || bytes > 0;
@@ -277,6 +278,8 @@ progress_plan (Progress *self, guint64 total_bytes, guint n_files)
   g_mutex_lock (&self->lock);
   self->total_bytes = total_bytes;
   self->n_files = n_files;
+  self->done_bytes = 0;
+  self->n_done_files = 0;
   g_mutex_unlock (&self->lock);
 }
 

@@ -17,7 +17,7 @@ Progress *progress_new (ProgressStyle style, const char *verb);
 void progress_free (Progress *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Progress, progress_free)
 
-/* How much there is to do in all. */
+/* How much there is to do in all; what was done so far no longer counts. */
 void progress_plan (Progress *self, guint64 total_bytes, guint n_files);
 /* The file that is worked on now, copied; NULL: none in particular. */
 void progress_file (Progress *self, const char *path);

@@ -57,17 +57,15 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
 {
   const Settings *settings = data;
   g_auto (PullResult) result = { NULL };
-  g_autoptr (Target) target = target_parse (arguments[0], error);
+  g_autoptr (Repository) repository = NULL;
+  g_autoptr (Target) target = target_find (cli, arguments[0], &repository, error);
   if (target == NULL)
-    return FALSE;
-  g_autoptr (Repository) repository = target_open (cli, target, &cli->common.registry, FALSE, error);
-  if (repository == NULL)
     return FALSE;
   g_autoptr (Artifact) artifact = artifact_resolve (ctx, repository, target->selector, error);
   if (artifact == NULL)
     return FALSE;
   g_autoptr (Progress) progress = cli_progress (cli, "pulling");
-  DeliveryEvents events = report_progress (progress);
+  TransferEvents events = report_progress (progress);
   PullOptions pull = {
     .directory = arguments[1],
     .force = settings->force,

@@ -65,9 +65,7 @@ push (Ctx *ctx, Cli *cli, const Target *target, const char *reference, const Pub
     return FALSE;
   {
     g_autoptr (Progress) progress = cli_progress (cli, "pushing");
-    DeliveryEvents shown = report_progress (progress);
-    PublishEvents events = { shown.file, shown.file_done, shown.bytes, shown.data };
-    progress_plan (progress, plan->total_bytes, plan->n_files);
+    TransferEvents events = report_progress (progress);
     if (!publish_run (ctx, plan, repository, target->reference->tag, &events, &result, error))
       return FALSE;
   }

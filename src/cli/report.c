@@ -140,8 +140,8 @@ on_bytes (guint64 done_bytes, guint64 moved_bytes, gpointer data)
   progress_add (data, done_bytes);
 }
 
-DeliveryEvents
+TransferEvents
 report_progress (Progress *progress)
 {
-  return (DeliveryEvents) { on_plan, on_file, on_file_done, on_bytes, progress };
+  return (TransferEvents) { on_plan, on_file, on_file_done, on_bytes, progress };
 }

@@ -3,7 +3,7 @@
 
 #include "base/digest.h"
 #include "cli/cli.h"
-#include "delivery/events.h"
+#include "registry/transfer_events.h"
 
 /* A document with an object as its root. */
 yyjson_mut_doc *report_new (yyjson_mut_val **out_root);
@@ -23,5 +23,5 @@ void table_say (Table *self, Cli *cli, const char *indent);
 void table_free (Table *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Table, table_free)
 
-/* Events of a delivery shown as progress; `progress` must outlive their use. */
-DeliveryEvents report_progress (Progress *progress);
+/* Events of a transfer shown as progress; `progress` must outlive their use. */
+TransferEvents report_progress (Progress *progress);

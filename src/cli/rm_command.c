@@ -65,11 +65,9 @@ static gboolean
 run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GError **error)
 {
   Removed removed = { 0 };
-  g_autoptr (Target) target = target_parse (arguments[0], error);
+  g_autoptr (Repository) repository = NULL;
+  g_autoptr (Target) target = target_find (cli, arguments[0], &repository, error);
   if (target == NULL)
-    return FALSE;
-  g_autoptr (Repository) repository = target_open (cli, target, &cli->common.registry, FALSE, error);
-  if (repository == NULL)
     return FALSE;
   gboolean good = repository->is_local
                     ? remove_local (ctx, cli, target, repository, &removed, error)

@@ -113,3 +113,14 @@ target_open (Cli *cli, const Target *self, const RegistryOptions *options, gbool
   BlobStore *blobs = cli_store (cli, create, error);
   return blobs != NULL ? cli->places->open_local (blobs, self->reference->name, error) : NULL;
 }
+
+Target *
+target_find (Cli *cli, const char *text, Repository **out_repository, GError **error)
+{
+  g_autoptr (Target) self = target_parse (text, error);
+  Repository *repository = self != NULL ? target_open (cli, self, &cli->common.registry, FALSE, error) : NULL;
+  if (repository == NULL)
+    return NULL;
+  *out_repository = repository;
+  return g_steal_pointer (&self);
+}

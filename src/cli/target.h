@@ -24,3 +24,6 @@ gboolean target_same_place (const Target *a, const Target *b);
  * the stored logins say. Caller frees before the Cli ends. */
 Repository *target_open (Cli *cli, const Target *self, const RegistryOptions *options, gboolean create,
                          GError **error);
+/* Parses `text` and opens what should be there already, with the common options. Caller frees both; NULL with the
+ * error of whichever failed. */
+Target *target_find (Cli *cli, const char *text, Repository **out_repository, GError **error);

@@ -49,14 +49,12 @@ static gboolean
 run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GError **error)
 {
   g_auto (VerifyReport) report = { .damages = NULL };
-  g_autoptr (Target) target = target_parse (arguments[0], error);
+  g_autoptr (Repository) repository = NULL;
+  g_autoptr (Target) target = target_find (cli, arguments[0], &repository, error);
   if (target == NULL)
     return FALSE;
-  g_autoptr (Repository) repository = target_open (cli, target, &cli->common.registry, FALSE, error);
-  if (repository == NULL)
-    return FALSE;
   g_autoptr (Progress) progress = cli_progress (cli, "verifying");
-  DeliveryEvents events = report_progress (progress);
+  TransferEvents events = report_progress (progress);
   BlobStore *blobs = repository->is_local ? cli_store (cli, FALSE, error) : NULL;
   if (!artifact_verify (ctx, repository, target->selector, blobs, &events, &report, error))
     return FALSE;

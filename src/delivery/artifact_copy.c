@@ -3,9 +3,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/workers.h"
 #include "delivery/range_reader.h"
 #include "oci/manifest.h"
-#include "registry/workers.h"
 
 #define N_BLOBS_AT_ONCE 2
 #define MAX_INDEX_DEPTH 8
@@ -117,7 +117,7 @@ on_transfer (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
 {
   Copy *self = data;
   __atomic_add_fetch (&self->moved_bytes, moved_bytes, __ATOMIC_RELAXED);
-  delivery_bytes (self->options->events, logical_bytes, moved_bytes);
+  transfer_bytes (self->options->events, logical_bytes, moved_bytes);
 }
 
 /* Without moving bytes: the blob is there, or the place gives it to both. */
@@ -148,13 +148,13 @@ copy_blob (Ctx *ctx, Copy *self, const Descriptor *blob, GError **error)
   char text[DIGEST_STRING_SIZE];
   const char *path = descriptor_annotation (blob, ANNOTATION_FILEPATH);
   const char *shown = path != NULL ? path : digest_format (&blob->digest, text);
-  delivery_file (self->options->events, shown);
+  transfer_file (self->options->events, shown);
   if (!take_over (ctx, self, blob, &done, error))
     return FALSE;
   if (done)
     {
       on_transfer (blob->size_bytes, 0, self);
-      delivery_file_done (self->options->events, shown);
+      transfer_file_done (self->options->events, shown);
       return TRUE;
     }
   g_autoptr (Reader) reader
@@ -165,7 +165,7 @@ copy_blob (Ctx *ctx, Copy *self, const Descriptor *blob, GError **error)
       g_prefix_error (error, "%s: ", shown);
       return FALSE;
     }
-  delivery_file_done (self->options->events, shown);
+  transfer_file_done (self->options->events, shown);
   return TRUE;
 }
 
@@ -205,7 +205,7 @@ run (Ctx *ctx, Copy *self, const char *selector, const char *tag, CopyResult *ou
   if (!collect (ctx, self, selector, 0, &named, error))
     return FALSE;
   guint64 total = list_blobs (self);
-  delivery_plan (self->options->events, total, self->blobs->len);
+  transfer_plan (self->options->events, total, self->blobs->len);
   if (!workers_run (ctx, N_BLOBS_AT_ONCE, copy_blobs, self, error) || !put_parts (ctx, self, &named, tag, error))
     return FALSE;
   *out_result = (CopyResult) {

@@ -2,14 +2,14 @@
  * with its children. Streams; what the other side has does not move. */
 #pragma once
 
-#include "delivery/events.h"
+#include "registry/transfer_events.h"
 #include "registry/repository.h"
 #include "storage/blob_store.h"
 
 typedef struct {
   gboolean same_place; /* both in the local store or in one registry: blobs are mounted, not moved */
   BlobStore *local;    /* looked into before a chunk is fetched; or NULL */
-  const DeliveryEvents *events;
+  const TransferEvents *events;
 } CopyOptions;
 
 typedef struct {

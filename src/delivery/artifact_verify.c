@@ -10,7 +10,7 @@
 typedef struct {
   Repository *repository;
   BlobStore *blobs; /* or NULL */
-  const DeliveryEvents *events;
+  const TransferEvents *events;
   GHashTable *seen; /* Digest of manifests and blobs that were looked at */
   VerifyReport *report;
 } Verify;
@@ -76,7 +76,7 @@ on_bytes (guint64 n_bytes, gpointer data)
 {
   Verify *self = data;
   self->report->n_bytes += n_bytes;
-  delivery_bytes (self->events, n_bytes, 0);
+  transfer_bytes (self->events, n_bytes, 0);
 }
 
 /* After a blob was found damaged: which of its chunks are. `*out_found` counts them. */
@@ -168,14 +168,14 @@ verify_blob (Ctx *ctx, Verify *self, const Descriptor *blob, GError **error)
   guint64 size = 0;
   const char *file = descriptor_annotation (blob, ANNOTATION_FILEPATH);
   self->report->n_blobs++;
-  delivery_file (self->events, file);
+  transfer_file (self->events, file);
   if (!repository_blob_exists (ctx, self->repository, &blob->digest, &size, &problem)
       || !check_size (blob, size, &problem))
     return judge (self, name_object ("blob", &blob->digest), file, problem, error);
   gboolean good = self->blobs != NULL
                     ? blob_store_verify (ctx, self->blobs, &blob->digest, on_bytes, self, &problem)
                     : read_whole_blob (ctx, self, blob, &problem);
-  delivery_file_done (self->events, file);
+  transfer_file_done (self->events, file);
   if (good)
     return TRUE;
   return self->blobs != NULL && is_damage (problem)
@@ -240,13 +240,13 @@ verify_manifest (Ctx *ctx, Verify *self, const char *selector, int depth, Digest
     return FALSE;
   self->report->n_manifests++;
   if (depth == 0)
-    delivery_plan (self->events, sum_of_blobs (manifest), manifest->layers->len);
+    transfer_plan (self->events, sum_of_blobs (manifest), manifest->layers->len);
   return verify_refs (ctx, self, manifest, depth, error);
 }
 
 gboolean
 artifact_verify (Ctx *ctx, Repository *repository, const char *selector, BlobStore *blobs,
-                 const DeliveryEvents *events, VerifyReport *out_report, GError **error)
+                 const TransferEvents *events, VerifyReport *out_report, GError **error)
 {
   g_autoptr (GHashTable) seen = g_hash_table_new_full (digest_hash, digest_equal_func, g_free, NULL);
   *out_report = (VerifyReport) { .damages = g_ptr_array_new_with_free_func (damage_free) };

@@ -1,7 +1,7 @@
 /* Rereads an artifact, every byte of it, and reports each damaged object rather than the first. */
 #pragma once
 
-#include "delivery/events.h"
+#include "registry/transfer_events.h"
 #include "registry/repository.h"
 #include "storage/blob_store.h"
 
@@ -25,4 +25,4 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (VerifyReport, verify_report_clear)
  * lie. Otherwise everything is read as a client reads it. TRUE when the check was carried out, whatever it
  * found; `out_report` is cleared by the caller. NOT_FOUND when the named manifest is not there. */
 gboolean artifact_verify (Ctx *ctx, Repository *repository, const char *selector, BlobStore *blobs,
-                          const DeliveryEvents *events, VerifyReport *out_report, GError **error);
+                          const TransferEvents *events, VerifyReport *out_report, GError **error);

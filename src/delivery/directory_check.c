@@ -48,7 +48,7 @@ names_and_sizes_agree (Check *self, const char *folder, int depth)
 }
 
 static gboolean
-digest_agrees (Ctx *ctx, const char *directory, const ModelpackLayer *layer, const DeliveryEvents *events,
+digest_agrees (Ctx *ctx, const char *directory, const ModelpackLayer *layer, const TransferEvents *events,
                gboolean *out_agrees, GError **error)
 {
   g_autofree char *path = g_build_filename (directory, layer->path, NULL);
@@ -64,7 +64,7 @@ digest_agrees (Ctx *ctx, const char *directory, const ModelpackLayer *layer, con
       if (!ctx_check (ctx, error) || !reader_read_at (ctx, reader, offset, block, n, error))
         return FALSE;
       hasher_update (hasher, block, n);
-      delivery_bytes (events, n, 0);
+      transfer_bytes (events, n, 0);
       offset += n;
     }
   hasher_finish (hasher, &actual);
@@ -73,7 +73,7 @@ digest_agrees (Ctx *ctx, const char *directory, const ModelpackLayer *layer, con
 }
 
 gboolean
-directory_holds_artifact (Ctx *ctx, const char *directory, const Artifact *artifact, const DeliveryEvents *events,
+directory_holds_artifact (Ctx *ctx, const char *directory, const Artifact *artifact, const TransferEvents *events,
                           gboolean *out_holds, GError **error)
 {
   g_autoptr (GHashTable) layers = g_hash_table_new (g_str_hash, g_str_equal);
@@ -89,7 +89,7 @@ directory_holds_artifact (Ctx *ctx, const char *directory, const Artifact *artif
   Check check = { directory, layers, 0 };
   if (!names_and_sizes_agree (&check, "", 0) || check.n_found != all->len)
     return TRUE;
-  delivery_plan (events, artifact->total_bytes, all->len);
+  transfer_plan (events, artifact->total_bytes, all->len);
   gboolean agrees = TRUE;
   for (guint i = 0; i < all->len && agrees; i++)
     if (!digest_agrees (ctx, directory, &g_array_index (all, ModelpackLayer, i), events, &agrees, error))

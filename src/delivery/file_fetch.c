@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/workers.h"
 #include "delivery/chunk_file.h"
-#include "registry/workers.h"
 #include "storage/chunk_plan.h"
 
 #define N_LOCAL_THREADS 2
@@ -38,7 +38,7 @@ on_transfer (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
 {
   Fetch *self = data;
   add_count (&self->counts->moved_bytes, moved_bytes);
-  delivery_bytes (self->source->events, logical_bytes, moved_bytes);
+  transfer_bytes (self->source->events, logical_bytes, moved_bytes);
 }
 
 /* What is wrong goes, so that the next run does not start from it. */
@@ -109,7 +109,7 @@ stream_from (Ctx *ctx, Fetch *self, guint64 prefix_bytes, Digest *out_digest, GE
     return am_fail_errno (error, errno, "cannot write %s", self->name);
   if (!hash_prefix (ctx, &stream, prefix_bytes, error))
     return FALSE;
-  delivery_bytes (self->source->events, prefix_bytes, 0);
+  transfer_bytes (self->source->events, prefix_bytes, 0);
   if (prefix_bytes < self->size_bytes
       && !repository_read_blob (ctx, self->source->repository, self->digest, prefix_bytes,
                                 self->size_bytes - prefix_bytes, take_bytes, &stream, error))
@@ -179,7 +179,7 @@ keep_right_chunks (Ctx *ctx, gpointer data, GError **error)
         continue;
       guint64 size = g_array_index (self->recipe->entries, RecipeEntry, index).decoded_size;
       add_count (&self->fetch->counts->kept_bytes, size);
-      delivery_bytes (self->fetch->source->events, size, 0);
+      transfer_bytes (self->fetch->source->events, size, 0);
       chunk_file_mark (self->file, index);
     }
   return TRUE;
@@ -209,7 +209,7 @@ copy_local_chunks (Ctx *ctx, gpointer data, GError **error)
       if (!chunk_file_write (self->file, self->recipe->starts[index], buffer, (gsize) n, error))
         return FALSE;
       add_count (&self->fetch->counts->local_bytes, (guint64) n);
-      delivery_bytes (self->fetch->source->events, (guint64) n, 0);
+      transfer_bytes (self->fetch->source->events, (guint64) n, 0);
     }
   return TRUE;
 }
@@ -360,7 +360,7 @@ copy_local_whole (Ctx *ctx, Fetch *self, gboolean *out_done, GError **error)
   if (!file_pwrite_all (self->fd, 0, g_bytes_get_data (bytes, NULL), self->size_bytes, error))
     return FALSE;
   self->counts->local_bytes += self->size_bytes;
-  delivery_bytes (self->source->events, self->size_bytes, 0);
+  transfer_bytes (self->source->events, self->size_bytes, 0);
   *out_done = TRUE;
   return TRUE;
 }

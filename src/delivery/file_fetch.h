@@ -2,14 +2,14 @@
  * from whatever right bytes the file has already. Memory is bounded whatever the size. */
 #pragma once
 
-#include "delivery/events.h"
+#include "registry/transfer_events.h"
 #include "registry/repository.h"
 #include "storage/blob_store.h"
 
 typedef struct {
   Repository *repository;
   BlobStore *local; /* chunks that lie here are not fetched; or NULL */
-  const DeliveryEvents *events;
+  const TransferEvents *events;
   GMutex *heavy; /* held while one file's chunks move in parallel: bounds memory across files */
 } FetchSource;
 

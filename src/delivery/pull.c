@@ -3,11 +3,11 @@
 #include <stdatomic.h>
 
 #include "base/file.h"
+#include "base/workers.h"
 #include "delivery/archive_unpack.h"
 #include "delivery/directory_check.h"
 #include "delivery/file_fetch.h"
 #include "delivery/staging.h"
-#include "registry/workers.h"
 
 #define N_FILES_AT_ONCE 3
 #define MAX_UNPACKED_BYTES (64ull << 40)
@@ -52,7 +52,7 @@ fetch_layer (Ctx *ctx, Pull *self, const ModelpackLayer *layer, GError **error)
   am_autofd int fd = staging_open_file (self->staging, name, error);
   if (fd < 0)
     return FALSE;
-  delivery_file (self->options->events, shown);
+  transfer_file (self->options->events, shown);
   FetchCounts counts = { 0 };
   gboolean good = file_fetch (ctx, &self->source, &layer->descriptor->digest, layer->descriptor->size_bytes, fd,
                               shown, &counts, error);
@@ -60,7 +60,7 @@ fetch_layer (Ctx *ctx, Pull *self, const ModelpackLayer *layer, GError **error)
   __atomic_add_fetch (&self->counts.local_bytes, counts.local_bytes, __ATOMIC_RELAXED);
   __atomic_add_fetch (&self->counts.moved_bytes, counts.moved_bytes, __ATOMIC_RELAXED);
   if (good)
-    delivery_file_done (self->options->events, shown);
+    transfer_file_done (self->options->events, shown);
   return good;
 }
 
@@ -141,7 +141,7 @@ fill_staging (Ctx *ctx, Pull *self, GError **error)
   if (!staging_begin (self->staging, error)
       || !staging_check_space (self->staging, self->artifact->total_bytes, error))
     return FALSE;
-  delivery_plan (self->options->events, self->artifact->total_bytes, self->order->len);
+  transfer_plan (self->options->events, self->artifact->total_bytes, self->order->len);
   return workers_run (ctx, N_FILES_AT_ONCE, fetch_layers, self, error) && unpack_archives (ctx, self, error)
          && staging_keep_only (self->staging, self->wanted, error) && ctx_check (ctx, error)
          && staging_publish (self->staging, error);

@@ -4,14 +4,14 @@
 #pragma once
 
 #include "delivery/artifact.h"
-#include "delivery/events.h"
+#include "registry/transfer_events.h"
 #include "storage/blob_store.h"
 
 typedef struct {
   const char *directory;
   gboolean force;   /* replace a directory that holds something else */
   BlobStore *local; /* what lies here is not fetched; or NULL */
-  const DeliveryEvents *events;
+  const TransferEvents *events;
 } PullOptions;
 
 typedef struct {

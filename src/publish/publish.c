@@ -102,7 +102,7 @@ typedef struct {
   Ctx *ctx; /* cancelled when one file fails, so that the others stop */
   const PublishPlan *plan;
   Repository *repository;
-  const PublishEvents *events;
+  const TransferEvents *events;
   GMutex lock;
   GError *error; /* the first */
   guint64 moved_bytes;
@@ -115,8 +115,7 @@ on_progress (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
   g_mutex_lock (&run->lock);
   run->moved_bytes += moved_bytes;
   g_mutex_unlock (&run->lock);
-  if (run->events != NULL && run->events->bytes != NULL)
-    run->events->bytes (logical_bytes, moved_bytes, run->events->data);
+  transfer_bytes (run->events, logical_bytes, moved_bytes);
 }
 
 static void
@@ -126,8 +125,7 @@ move_file (gpointer data, gpointer user_data)
   Run *run = user_data;
   const char *target = moving->file->target;
   g_autoptr (GError) problem = NULL;
-  if (run->events != NULL && run->events->file != NULL)
-    run->events->file (target, run->events->data);
+  transfer_file (run->events, target);
   g_autoptr (Reader) reader = local_source_reader (run->plan->source, moving->file->path, &problem);
   g_autofree char *resume_key = g_strdup_printf ("%s %" G_GUINT64_FORMAT, target, moving->file->size_bytes);
   if (reader != NULL && reader->size_bytes != moving->file->size_bytes)
@@ -136,8 +134,7 @@ move_file (gpointer data, gpointer user_data)
       && repository_push_blob (run->ctx, run->repository, reader, NULL, resume_key, on_progress, run, &moving->digest,
                                &problem))
     {
-      if (run->events != NULL && run->events->file_done != NULL)
-        run->events->file_done (target, run->events->data);
+      transfer_file_done (run->events, target);
       return;
     }
   g_prefix_error (&problem, "%s: ", target);
@@ -209,7 +206,7 @@ put_manifest (Run *run, GArray *moving, const char *tag, Digest *out_digest, GEr
 }
 
 gboolean
-publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const char *tag, const PublishEvents *events,
+publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const char *tag, const TransferEvents *events,
              PublishResult *out_result, GError **error)
 {
   g_autoptr (Ctx) own = ctx_new_child (ctx, -1);
@@ -224,6 +221,7 @@ publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const ch
   g_array_sort (moving, compare_size);
   g_mutex_init (&run.lock);
   PublishResult result = { .logical_bytes = plan->total_bytes };
+  transfer_plan (events, plan->total_bytes, plan->n_files);
   gboolean ok = move_files (&run, moving, error) && put_manifest (&run, moving, tag, &result.digest, error);
   g_mutex_clear (&run.lock);
   result.moved_bytes = run.moved_bytes;

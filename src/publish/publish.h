@@ -7,6 +7,7 @@
 #include "oci/modelpack.h"
 #include "publish/source.h"
 #include "registry/repository.h"
+#include "registry/transfer_events.h"
 
 /* What is going to be published. Immutable once made. */
 typedef struct {
@@ -23,14 +24,6 @@ PublishPlan *publish_plan_new (Ctx *ctx, const char *path, const SelectionWish *
 void publish_plan_free (PublishPlan *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PublishPlan, publish_plan_free)
 
-/* Called from several threads at once; each may be NULL. */
-typedef struct {
-  void (*file) (const char *path, gpointer data); /* moving it begins */
-  void (*file_done) (const char *path, gpointer data);
-  void (*bytes) (guint64 logical_bytes, guint64 moved_bytes, gpointer data);
-  gpointer data;
-} PublishEvents;
-
 typedef struct {
   Digest digest; /* of the manifest */
   guint64 logical_bytes, moved_bytes;
@@ -39,4 +32,4 @@ typedef struct {
 /* Blocks until the artifact is visible under `tag` (NULL: by digest only). Interrupted, it goes on in a later
  * call where the repository allows. `events` may be NULL. */
 gboolean publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const char *tag,
-                      const PublishEvents *events, PublishResult *out_result, GError **error);
+                      const TransferEvents *events, PublishResult *out_result, GError **error);

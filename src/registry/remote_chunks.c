@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "base/workers.h"
 #include "oci/media_types.h"
-#include "registry/workers.h"
 #include "storage/chunk_frame.h"
 
 /* One request's worth: large enough that its round trip does not matter, small enough that all connections

@@ -1,9 +1,9 @@
 #include "registry/repository_local.h"
 
+#include "base/workers.h"
 #include "oci/reference.h"
 #include "registry/manifest_store.h"
 #include "registry/read_ahead.h"
-#include "registry/workers.h"
 #include "storage/chunk_frame.h"
 #include "storage/repository_links.h"
 #include "storage/upload_session.h"

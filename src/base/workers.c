@@ -1,4 +1,4 @@
-#include "registry/workers.h"
+#include "base/workers.h"
 
 typedef struct {
   Ctx *ctx;

@@ -1,5 +1,5 @@
-/* What a delivery tells while it goes on, so that a command can show progress. Called from several threads at
- * once; each member may be NULL. */
+/* What a transfer of an artifact's files tells while it goes on, so that a command can show progress; publish/ and
+ * delivery/ tell it. Called from several threads at once; each member may be NULL. A second plan starts the count over. */
 #pragma once
 
 #include <glib.h>
@@ -11,31 +11,31 @@ typedef struct {
   /* Bytes that are done, of which `moved` came over the wire or were written. */
   void (*bytes) (guint64 done_bytes, guint64 moved_bytes, gpointer data);
   gpointer data;
-} DeliveryEvents;
+} TransferEvents;
 
 static inline void
-delivery_plan (const DeliveryEvents *self, guint64 total_bytes, guint n_files)
+transfer_plan (const TransferEvents *self, guint64 total_bytes, guint n_files)
 {
   if (self != NULL && self->plan != NULL)
     self->plan (total_bytes, n_files, self->data);
 }
 
 static inline void
-delivery_file (const DeliveryEvents *self, const char *path)
+transfer_file (const TransferEvents *self, const char *path)
 {
   if (self != NULL && self->file != NULL)
     self->file (path, self->data);
 }
 
 static inline void
-delivery_file_done (const DeliveryEvents *self, const char *path)
+transfer_file_done (const TransferEvents *self, const char *path)
 {
   if (self != NULL && self->file_done != NULL)
     self->file_done (path, self->data);
 }
 
 static inline void
-delivery_bytes (const DeliveryEvents *self, guint64 done_bytes, guint64 moved_bytes)
+transfer_bytes (const TransferEvents *self, guint64 done_bytes, guint64 moved_bytes)
 {
   if (self != NULL && self->bytes != NULL)
     self->bytes (done_bytes, moved_bytes, self->data);
