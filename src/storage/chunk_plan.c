@@ -70,7 +70,7 @@ group_small (const ChunkPlan *self, guint64 offset, guint *out_unit_bytes)
       if (span_end (span) - offset > CHUNK_MAX_BYTES)
         {
           if (end == offset)
-            end = offset + CHUNK_MAX_BYTES; /* a gap no tensor explains */
+            end = MIN (span->offset_bytes, offset + CHUNK_MAX_BYTES); /* a gap no tensor explains */
           break;
         }
       weights[span->unit_bytes] += span->size_bytes;

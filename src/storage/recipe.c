@@ -53,6 +53,15 @@ recipe_write (const Recipe *self)
   return g_bytes_new_take (bytes, size);
 }
 
+static gboolean
+are_zero (const guint8 *bytes, gsize n)
+{
+  for (gsize i = 0; i < n; i++)
+    if (bytes[i] != 0)
+      return FALSE;
+  return TRUE;
+}
+
 static const char *
 envelope_problem (const guint8 *bytes, gsize size)
 {
@@ -60,7 +69,10 @@ envelope_problem (const guint8 *bytes, gsize size)
     return "not a recipe";
   if (wire_get_u64 (bytes + size - SUM_SIZE) != XXH3_64bits (bytes, size - SUM_SIZE))
     return "its checksum is wrong";
-  if (bytes[4] != VERSION || bytes[8] > DIGEST_SHA512)
+  if (bytes[4] != VERSION || bytes[8] > DIGEST_SHA512 || !are_zero (bytes + 5, 3))
+    return "unknown version or digest algorithm";
+  gsize n_digest = digest_algorithm_size ((DigestAlgorithm) bytes[8]);
+  if (!are_zero (bytes + 9 + n_digest, DIGEST_MAX_BYTES - n_digest))
     return "unknown version or digest algorithm";
   guint64 n_chunks = wire_get_u32 (bytes + 81);
   if (n_chunks > RECIPE_MAX_CHUNKS || HEAD_SIZE + n_chunks * RECIPE_ENTRY_SIZE + SUM_SIZE != size)

@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 #define RECIPE_ENTRY_SIZE 40
-#define RECIPE_MAX_CHUNKS (1u << 22)
-#define RECIPE_MAX_BYTES (128u << 20)
+#define RECIPE_MAX_CHUNKS (1u << 21)
+#define RECIPE_MAX_BYTES (RECIPE_MAX_CHUNKS * RECIPE_ENTRY_SIZE + 93) /* of one with the most chunks */
 
 typedef struct {
   guint8 digest[32]; /* SHA-256 of the decoded bytes */

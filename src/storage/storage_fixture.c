@@ -197,6 +197,14 @@ fixture_digest (GBytes *bytes, DigestAlgorithm algorithm)
 }
 
 Digest
+fixture_chunk_digest (gconstpointer data, gsize size)
+{
+  Digest digest;
+  digest_of (DIGEST_SHA256, data, size, &digest);
+  return digest;
+}
+
+Digest
 fixture_upload (const StorageFixture *self, GBytes *bytes)
 {
   g_autoptr (GError) error = NULL;

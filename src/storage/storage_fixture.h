@@ -44,6 +44,8 @@ void fixture_flip (const StorageFixture *self, const char *key, gsize offset, gu
 char *fixture_path (const StorageFixture *self, const char *key);
 
 Digest fixture_digest (GBytes *bytes, DigestAlgorithm algorithm);
+/* What a chunk of these bytes is called. */
+Digest fixture_chunk_digest (gconstpointer data, gsize size);
 /* Puts a blob through an upload session. */
 Digest fixture_upload (const StorageFixture *self, GBytes *bytes);
 void fixture_assert_blob (const StorageFixture *self, const Digest *digest, GBytes *wanted);
