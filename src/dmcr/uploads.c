@@ -352,8 +352,8 @@ dmcr_delete_upload (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **erro
   return upload_session_cancel (ctx, upload->session, error);
 }
 
-/* POST /v2/<name>/blobs/uploads/<id>/known: which of these chunks need not be sent. It only reads the
- * session, so it may run beside the request that fills it. */
+/* POST /v2/<name>/blobs/uploads/<id>/known: which of these chunks need not be sent. It may run beside the
+ * request that fills the session. */
 gboolean
 dmcr_post_known (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 {
@@ -366,10 +366,9 @@ dmcr_post_known (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
     return FALSE;
   if (size == 0 || size % 32 != 0)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID", "the body must be SHA-256 digests of 32 bytes each");
-  g_autoptr (UploadSession) session
-    = upload_session_open (ctx, self->blobs, repository, http_request_param (req, "upload"), error);
   g_autoptr (GString) answers = g_string_sized_new (size / 32 + 1);
-  if (session == NULL || !upload_session_known (ctx, session, digests, size / 32, answers, error))
+  if (!upload_session_known (ctx, self->blobs, repository, http_request_param (req, "upload"), digests, size / 32, answers,
+                             error))
     return FALSE;
   http_response_text (res, "text/plain", answers->str);
   return TRUE;

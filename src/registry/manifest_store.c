@@ -274,56 +274,62 @@ manifest_store_remove (Ctx *ctx, BlobStore *blobs, const char *repository, const
          && manifest_link_remove (ctx, objects, repository, &digest, error);
 }
 
-/* One stored descriptor: its digest text, and whether it is wanted. */
+typedef struct {
+  const char *artifact_type; /* or NULL */
+  GString *text;             /* the index so far */
+  gboolean has_last;
+  Digest last; /* of the last one taken */
+  gboolean is_full;
+} ReferrersPage;
+
 static gboolean
-read_entry (GBytes *entry, const char *artifact_type, char **out_digest)
+is_wanted (const ReferrersPage *self, GBytes *descriptor)
 {
-  g_autoptr (GError) cause = NULL;
+  g_autoptr (GError) problem = NULL;
   gsize size = 0;
-  gconstpointer data = g_bytes_get_data (entry, &size);
-  g_autoptr (yyjson_doc) doc = json_parse (data, size, MANIFEST_MAX_BYTES, JSON_STRICT, &cause);
-  const char *digest = doc == NULL ? NULL : json_get_string (yyjson_doc_get_root (doc), "digest");
-  if (digest == NULL)
+  gconstpointer data = g_bytes_get_data (descriptor, &size);
+  g_autoptr (yyjson_doc) doc = json_parse (data, size, MANIFEST_MAX_BYTES, JSON_STRICT, &problem);
+  if (doc == NULL || json_get_string (yyjson_doc_get_root (doc), "digest") == NULL)
     {
-      am_ignore (&cause, "a damaged referrer entry is passed over");
+      am_ignore (&problem, "a damaged referrer entry is passed over");
       return FALSE;
     }
-  *out_digest = g_strdup (digest);
-  return artifact_type == NULL
-         || g_strcmp0 (json_get_string (yyjson_doc_get_root (doc), "artifactType"), artifact_type) == 0;
+  return self->artifact_type == NULL
+         || g_strcmp0 (json_get_string (yyjson_doc_get_root (doc), "artifactType"), self->artifact_type) == 0;
+}
+
+static gboolean
+add_to_page (const Digest *referrer, GBytes *descriptor, gpointer data, gboolean *goes_on, GError **error)
+{
+  ReferrersPage *self = data;
+  gsize size = 0;
+  const char *bytes = g_bytes_get_data (descriptor, &size);
+  if (!is_wanted (self, descriptor))
+    return TRUE;
+  self->is_full = self->has_last && self->text->len + size > REFERRERS_PAGE_BYTES;
+  *goes_on = !self->is_full;
+  if (self->is_full)
+    return TRUE;
+  g_string_append (self->text, self->has_last ? "," : "");
+  g_string_append_len (self->text, bytes, (gssize) size);
+  self->last = *referrer;
+  self->has_last = TRUE;
+  return TRUE;
 }
 
 GBytes *
 manifest_store_referrers (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *subject,
                           const char *artifact_type, const char *after, char **out_next, GError **error)
 {
-  g_autoptr (GPtrArray) entries = referrer_list (ctx, blob_store_objects (blobs), repository, subject, error);
-  if (entries == NULL)
-    return NULL;
   g_autoptr (GString) text
     = g_string_new ("{\"schemaVersion\":2,\"mediaType\":\"" OCI_INDEX "\",\"manifests\":[");
-  gboolean is_first = TRUE;
-  g_autofree char *last = NULL;
-  *out_next = NULL;
-  for (guint i = 0; i < entries->len && *out_next == NULL; i++)
-    {
-      GBytes *entry = g_ptr_array_index (entries, i);
-      g_autofree char *digest = NULL;
-      if (!read_entry (entry, artifact_type, &digest) || (after != NULL && strcmp (digest, after) <= 0))
-        continue;
-      gsize size = 0;
-      const char *data = g_bytes_get_data (entry, &size);
-      if (!is_first && text->len + size > REFERRERS_PAGE_BYTES)
-        *out_next = g_steal_pointer (&last);
-      else
-        {
-          g_string_append (text, is_first ? "" : ",");
-          g_string_append_len (text, data, (gssize) size);
-          is_first = FALSE;
-          g_free (last);
-          last = g_steal_pointer (&digest);
-        }
-    }
+  ReferrersPage page = { .artifact_type = artifact_type, .text = text };
+  Digest start;
+  if ((after != NULL && !digest_parse (after, &start, error))
+      || !referrer_walk (ctx, blob_store_objects (blobs), repository, subject, after != NULL ? &start : NULL, add_to_page,
+                         &page, error))
+    return NULL;
+  *out_next = page.is_full ? digest_to_string (&page.last) : NULL;
   g_string_append (text, "]}");
   return g_string_free_to_bytes (g_steal_pointer (&text));
 }

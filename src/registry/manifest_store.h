@@ -39,7 +39,7 @@ GBytes *manifest_store_get (Ctx *ctx, BlobStore *blobs, const char *repository, 
 gboolean manifest_store_remove (Ctx *ctx, BlobStore *blobs, const char *repository, const char *reference,
                                 GError **error);
 /* An index of the manifests whose subject is `subject`, empty when there is none, at most 4 MiB: `*out_next`
- * (caller frees; NULL when complete) is then to be given as `after` for the next page. With `artifact_type`
- * only those of that type. */
+ * (caller frees; NULL when complete) is then to be given as `after` for the next page: INVALID_ARGUMENT (reason
+ * DIGEST_INVALID) when it is no digest. With `artifact_type` only those of that type. */
 GBytes *manifest_store_referrers (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *subject,
                                   const char *artifact_type, const char *after, char **out_next, GError **error);

@@ -346,6 +346,8 @@ test_referrers_pages (Fixture *self, gconstpointer data)
       g_assert_true (referrer_put (self->ctx, self->store.objects, "team/m", &subject, &digest, entry, NULL));
     }
   g_autoptr (GHashTable) seen = g_hash_table_new_full (digest_hash, digest_equal_func, g_free, NULL);
+  g_autoptr (ObjectStore) counted = object_store_fault_new (self->store.objects);
+  g_autoptr (BlobStore) blobs = blob_store_new (counted);
   g_autofree char *after = NULL;
   guint n_pages = 0;
   do
@@ -353,8 +355,11 @@ test_referrers_pages (Fixture *self, gconstpointer data)
       g_autofree char *next = NULL;
       g_autoptr (GError) error = NULL;
       g_autoptr (GBytes) page
-        = manifest_store_referrers (self->ctx, self->store.blobs, "team/m", &subject, NULL, after, &next, &error);
+        = manifest_store_referrers (self->ctx, blobs, "team/m", &subject, NULL, after, &next, &error);
       g_assert_no_error (error);
+      /* No page reads what is for another: the 13 that fit, one that does not, two listings. */
+      g_assert_cmpuint (object_store_fault_count (counted), <=, 14 * 3 + 2);
+      object_store_fault_set (counted, 0, FALSE);
       g_autoptr (Manifest) index = manifest_parse (page, OCI_INDEX, &error);
       g_assert_no_error (error);
       for (guint i = 0; i < index->manifests->len; i++)
@@ -371,6 +376,10 @@ test_referrers_pages (Fixture *self, gconstpointer data)
   while (after != NULL);
   g_assert_cmpuint (g_hash_table_size (seen), ==, 40);
   g_assert_cmpuint (n_pages, ==, 4);
+  g_autoptr (GError) error = NULL;
+  g_autofree char *next = NULL;
+  g_assert_null (manifest_store_referrers (self->ctx, blobs, "team/m", &subject, NULL, "sha256:../x", &next, &error));
+  g_assert_true (am_error_has_reason (error, "DIGEST_INVALID"));
 }
 
 /* Each operation of a put fails once: a manifest is then visible whole or not at all, and putting it again works. */

@@ -75,13 +75,20 @@ manifest_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, co
 /* Calls `take` for every key below `prefix`; it may set `*skip_to` to jump ahead. */
 typedef gboolean (*TakeKey) (const char *rest, gpointer data, char **skip_to, GError **error);
 
+typedef struct {
+  const char *prefix;
+  const char *after; /* of the rest behind the prefix; NULL: from the first */
+  guint page;        /* keys asked for at once */
+} KeyWalk;
+
 static gboolean
-walk_keys (Ctx *ctx, ObjectStore *objects, const char *prefix, TakeKey take, gpointer data, GError **error)
+walk_keys (Ctx *ctx, ObjectStore *objects, const KeyWalk *walk, TakeKey take, gpointer data, GError **error)
 {
-  g_autofree char *after = NULL;
+  const char *prefix = walk->prefix;
+  g_autofree char *after = walk->after == NULL ? NULL : g_strconcat (prefix, walk->after, NULL);
   for (;;)
     {
-      g_autoptr (GPtrArray) page = object_store_list (ctx, objects, prefix, after, PAGE, error);
+      g_autoptr (GPtrArray) page = object_store_list (ctx, objects, prefix, after, walk->page, error);
       if (page == NULL)
         return FALSE;
       if (page->len == 0)
@@ -123,7 +130,8 @@ manifest_link_list (Ctx *ctx, ObjectStore *objects, const char *repository, GErr
 {
   g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *prefix = g_strdup_printf (ROOT "%s/" REVISIONS "/", repository);
-  return walk_keys (ctx, objects, prefix, take_manifest, found, error) ? g_steal_pointer (&found) : NULL;
+  KeyWalk walk = { prefix, NULL, PAGE };
+  return walk_keys (ctx, objects, &walk, take_manifest, found, error) ? g_steal_pointer (&found) : NULL;
 }
 
 static char *
@@ -190,7 +198,8 @@ tag_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error
 {
   g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *prefix = g_strdup_printf (ROOT "%s/_manifests/tags/", repository);
-  if (!walk_keys (ctx, objects, prefix, take_tag, tags, error))
+  KeyWalk walk = { prefix, NULL, PAGE };
+  if (!walk_keys (ctx, objects, &walk, take_tag, tags, error))
     return NULL;
   g_ptr_array_sort (tags, compare_strings);
   return g_steal_pointer (&tags);
@@ -220,10 +229,8 @@ take_repository (const char *rest, gpointer data, char **skip_to, GError **error
   const char *mark = strstr (rest, "/_");
   if (mark == NULL)
     return TRUE;
-  const char *kind_end = strchr (mark + 1, '/');
   g_hash_table_add (names, g_strndup (rest, (gsize) (mark - rest)));
-  if (kind_end != NULL)
-    *skip_to = g_strdup_printf ("%.*s/" BEHIND_ALL, (int) (kind_end - rest), rest);
+  *skip_to = g_strdup_printf ("%.*s/_" BEHIND_ALL, (int) (mark - rest), rest);
   return TRUE;
 }
 
@@ -231,7 +238,8 @@ GPtrArray *
 repository_list (Ctx *ctx, ObjectStore *objects, GError **error)
 {
   g_autoptr (GHashTable) names = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  if (!walk_keys (ctx, objects, ROOT, take_repository, names, error))
+  KeyWalk walk = { ROOT, NULL, 1 };
+  if (!walk_keys (ctx, objects, &walk, take_repository, names, error))
     return NULL;
   GPtrArray *sorted = g_ptr_array_new_with_free_func (g_free);
   GHashTableIter iter;
@@ -251,12 +259,20 @@ referrers_prefix (const char *repository, const Digest *subject)
                           digest_hex (subject, hex));
 }
 
+/* "sha256-<hex>": in the same order as the digests' texts. */
+static char *
+referrer_name (const Digest *referrer)
+{
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  return g_strdup_printf ("%s-%s", digest_algorithm_name (referrer->algorithm), digest_hex (referrer, hex));
+}
+
 static char *
 referrer_key (const char *repository, const Digest *subject, const Digest *referrer)
 {
-  char hex[2 * DIGEST_MAX_BYTES + 1];
   g_autofree char *prefix = referrers_prefix (repository, subject);
-  return g_strdup_printf ("%s%s-%s", prefix, digest_algorithm_name (referrer->algorithm), digest_hex (referrer, hex));
+  g_autofree char *name = referrer_name (referrer);
+  return g_strconcat (prefix, name, NULL);
 }
 
 gboolean
@@ -275,35 +291,53 @@ referrer_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const D
   return object_store_remove (ctx, objects, key, error);
 }
 
+typedef struct {
+  Ctx *ctx;
+  ObjectStore *objects;
+  const char *prefix;
+  TakeReferrer take;
+  gpointer data;
+} ReferrerWalk;
+
 static gboolean
-take_name (const char *rest, gpointer data, char **skip_to, GError **error)
+take_referrer (const char *rest, gpointer data, char **skip_to, GError **error)
 {
-  g_ptr_array_add (data, g_strdup (rest));
+  ReferrerWalk *self = data;
+  Digest referrer;
+  gboolean goes_on = TRUE;
+  g_autoptr (GError) problem = NULL;
+  g_autofree char *text = g_strdelimit (g_strdup (rest), "-", ':');
+  if (!digest_parse (text, &referrer, &problem))
+    {
+      am_ignore (&problem, "a foreign object among the referrers");
+      return TRUE;
+    }
+  g_autofree char *key = g_strconcat (self->prefix, rest, NULL);
+  g_autoptr (GBytes) descriptor = object_store_get (self->ctx, self->objects, key, DESCRIPTOR_LIMIT_BYTES, &problem);
+  if (descriptor == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
+    {
+      am_ignore (&problem, "the referrer was removed meanwhile");
+      return TRUE;
+    }
+  if (descriptor == NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  if (!self->take (&referrer, descriptor, self->data, &goes_on, error))
+    return FALSE;
+  if (!goes_on)
+    *skip_to = g_strdup (BEHIND_ALL);
   return TRUE;
 }
 
-GPtrArray *
-referrer_list (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject, GError **error)
+gboolean
+referrer_walk (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject, const Digest *after,
+               TakeReferrer take, gpointer data, GError **error)
 {
   g_autofree char *prefix = referrers_prefix (repository, subject);
-  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
-  g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func ((GDestroyNotify) g_bytes_unref);
-  if (!walk_keys (ctx, objects, prefix, take_name, names, error))
-    return NULL;
-  for (guint i = 0; i < names->len; i++)
-    {
-      g_autofree char *key = g_strconcat (prefix, g_ptr_array_index (names, i), NULL);
-      g_autoptr (GError) problem = NULL;
-      GBytes *descriptor = object_store_get (ctx, objects, key, DESCRIPTOR_LIMIT_BYTES, &problem);
-      if (descriptor != NULL)
-        g_ptr_array_add (found, descriptor);
-      else if (am_error_is (problem, AM_ERROR_NOT_FOUND))
-        am_ignore (&problem, "the referrer was removed meanwhile");
-      else
-        {
-          g_propagate_error (error, g_steal_pointer (&problem));
-          return NULL;
-        }
-    }
-  return g_steal_pointer (&found);
+  g_autofree char *after_name = after == NULL ? NULL : referrer_name (after);
+  ReferrerWalk referrers = { ctx, objects, prefix, take, data };
+  KeyWalk walk = { prefix, after_name, PAGE };
+  return walk_keys (ctx, objects, &walk, take_referrer, &referrers, error);
 }

@@ -40,6 +40,10 @@ gboolean referrer_put (Ctx *ctx, ObjectStore *objects, const char *repository, c
                        const Digest *referrer, const char *descriptor, GError **error);
 gboolean referrer_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
                           const Digest *referrer, GError **error);
-/* Descriptors as GPtrArray of GBytes, ordered by digest. */
-GPtrArray *referrer_list (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
-                          GError **error);
+/* Sees one referrer's descriptor, borrowed; sets `*goes_on` to FALSE when it has seen enough. */
+typedef gboolean (*TakeReferrer) (const Digest *referrer, GBytes *descriptor, gpointer data, gboolean *goes_on,
+                                  GError **error);
+/* Calls `take` for the subject's referrers behind `after` (NULL: all), ordered by digest, one descriptor in memory at
+ * a time. */
+gboolean referrer_walk (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *subject,
+                        const Digest *after, TakeReferrer take, gpointer data, GError **error);

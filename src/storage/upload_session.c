@@ -385,32 +385,6 @@ upload_session_frames_end (UploadSession *self, GError **error)
   return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "CHUNK_INVALID", "the body ends inside a chunk frame");
 }
 
-gboolean
-upload_session_known (Ctx *ctx, UploadSession *self, const guint8 *digests, gsize n, GString *out_answers,
-                      GError **error)
-{
-  char uuid[37];
-  if (n > UPLOAD_KNOWN_MAX)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID", "at most %u chunks can be asked about at once",
-                    UPLOAD_KNOWN_MAX);
-  /* Pinned first, asked afterwards: what is answered as known cannot be collected in between. */
-  text_uuid (uuid);
-  g_autofree char *key = g_strdup_printf (UPLOADS_PREFIX "%s/pins-%s", self->id, uuid);
-  self->has_objects = TRUE;
-  if (!object_store_put (ctx, objects_of (self), key, digests, n * 32, OBJECT_COMMIT_LAZY, error))
-    return FALSE;
-  g_autoptr (GString) answers = g_string_sized_new (n + 1);
-  for (gsize i = 0; i < n; i++)
-    {
-      gboolean has = FALSE;
-      if (!blob_store_has_chunk (ctx, self->blobs, digests + 32 * i, &has, error))
-        return FALSE;
-      g_string_append_c (answers, has ? '1' : '0');
-    }
-  g_string_append (out_answers, answers->str);
-  return TRUE;
-}
-
 /* Puts what lies behind the last whole chunk into the store, so that the state may name it. */
 static gboolean
 park (Ctx *ctx, UploadSession *self, UploadState *next, GError **error)

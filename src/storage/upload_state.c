@@ -338,7 +338,7 @@ load_lists (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *state, 
 }
 
 static gboolean
-load_newest (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, GError **error)
+load_newest (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state, GError **error)
 {
   g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
   if (keys == NULL)
@@ -347,18 +347,19 @@ load_newest (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_st
     return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
   g_autoptr (GBytes) bytes
     = object_store_get (ctx, objects, g_ptr_array_index (keys, keys->len - 1), MAX_STATE_BYTES, error);
-  return bytes != NULL && upload_state_read (bytes, out_state, error) && load_lists (ctx, objects, id, out_state, error);
+  return bytes != NULL && upload_state_read (bytes, out_state, error)
+         && (!with_lists || load_lists (ctx, objects, id, out_state, error));
 }
 
-gboolean
-upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, GError **error)
+static gboolean
+load (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state, GError **error)
 {
   for (guint attempt = 1;; attempt++)
     {
       g_autoptr (GError) problem = NULL;
       g_auto (UploadState) state;
       upload_state_init (&state);
-      if (load_newest (ctx, objects, id, &state, &problem))
+      if (load_newest (ctx, objects, id, with_lists, &state, &problem))
         {
           upload_state_clear (out_state);
           *out_state = state;
@@ -374,4 +375,18 @@ upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
+}
+
+gboolean
+upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, GError **error)
+{
+  return load (ctx, objects, id, TRUE, out_state, error);
+}
+
+char *
+upload_state_repository (Ctx *ctx, ObjectStore *objects, const char *id, GError **error)
+{
+  g_auto (UploadState) state;
+  upload_state_init (&state);
+  return load (ctx, objects, id, FALSE, &state, error) ? g_steal_pointer (&state.repository) : NULL;
 }

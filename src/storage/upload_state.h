@@ -44,6 +44,8 @@ gboolean upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, cons
                             const UploadState *before, GError **error);
 /* `out_state` is initialised. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN), also when it is damaged beyond use. */
 gboolean upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, GError **error);
+/* Whose the session is, without its chunks; otherwise as load. Caller frees. */
+char *upload_state_repository (Ctx *ctx, ObjectStore *objects, const char *id, GError **error);
 /* Whether `state` came to be after all when saving it failed. ABORTED when another one has its place. */
 gboolean upload_state_settle (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
                               gboolean *out_is_saved, GError **error);
