@@ -293,30 +293,6 @@ test_mends (StorageFixture *self, gconstpointer data)
   fixture_assert_ok (blob_store_verify (NULL, self->blobs, &digest, NULL, NULL, &error), error);
 }
 
-static void
-test_known (StorageFixture *self, gconstpointer data)
-{
-  g_autoptr (GBytes) bytes = fixture_bytes (BYTES_BF16, 9, 9 * MiB);
-  Digest digest = fixture_upload (self, bytes);
-  g_autoptr (GError) error = NULL;
-  g_autoptr (Recipe) recipe = blob_store_recipe (NULL, self->blobs, &digest, &error);
-  g_autoptr (UploadSession) session = upload_session_new (self->blobs, REPOSITORY);
-  g_autoptr (GString) answers = g_string_new ("");
-  guint8 asked[3][32];
-  g_assert_cmpuint (recipe->entries->len, ==, 2);
-  memcpy (asked[0], g_array_index (recipe->entries, RecipeEntry, 1).digest, 32);
-  memset (asked[1], 7, 32);
-  memcpy (asked[2], g_array_index (recipe->entries, RecipeEntry, 0).digest, 32);
-  fixture_assert_ok (upload_session_known (NULL, session, asked[0], 3, answers, &error), error);
-  g_assert_cmpstr (answers->str, ==, "101");
-  fixture_assert_ok (upload_session_known (NULL, session, asked[0], 0, answers, &error), error);
-  g_assert_cmpstr (answers->str, ==, "101");
-  g_assert_false (upload_session_known (NULL, session, asked[0], UPLOAD_KNOWN_MAX + 1, answers, &error));
-  fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID");
-  fixture_assert_ok (upload_session_cancel (NULL, session, &error), error);
-  g_assert_cmpuint (fixture_count (self->fs, "_ai_models/uploads/"), ==, 0);
-}
-
 typedef struct {
   const StorageFixture *self;
   GBytes *bytes;
@@ -386,7 +362,6 @@ main (int argc, char **argv)
   STORAGE_TEST ("/blob-ingest/refused", test_refused);
   STORAGE_TEST ("/blob-ingest/refused-references", test_refused_references);
   STORAGE_TEST ("/blob-ingest/mends", test_mends);
-  STORAGE_TEST ("/blob-ingest/known", test_known);
   STORAGE_TEST ("/blob-ingest/writers-at-once", test_writers_at_once);
   STORAGE_TEST ("/blob-ingest/overtaken-writer", test_overtaken_writer);
   return g_test_run ();
