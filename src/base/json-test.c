@@ -58,7 +58,8 @@ test_parse (void)
         g_autoptr (GError) error = NULL;
         g_autoptr (yyjson_doc) doc = parse (rows[i].text, wild ? JSON_WILD : JSON_STRICT, &error);
         gboolean wanted = wild ? rows[i].wild : rows[i].strict;
-        g_test_message ("%s", rows[i].text);
+        g_autofree char *shown = g_strescape (rows[i].text, NULL);
+        g_test_message ("%s", shown);
         g_assert_cmpint (doc != NULL, ==, wanted);
         if (!wanted)
           g_assert_error (error, AM_ERROR, AM_ERROR_INVALID_ARGUMENT);
@@ -82,6 +83,7 @@ test_limits (void)
   g_autoptr (GError) error = NULL;
   g_autoptr (yyjson_doc) fits = json_parse (large, LIMIT, LIMIT, JSON_STRICT, &error);
   g_assert_no_error (error);
+  g_assert_nonnull (fits);
   g_assert_null (json_parse (large, LIMIT + 1, LIMIT, JSON_STRICT, &error));
   g_assert_error (error, AM_ERROR, AM_ERROR_RESOURCE_EXHAUSTED);
 }
@@ -172,7 +174,8 @@ test_bind_refuses (void)
     {
       Row row = { 0 };
       g_autoptr (GError) error = NULL;
-      g_test_message ("%s", rows[i].text);
+      g_autofree char *shown = g_strescape (rows[i].text, NULL);
+      g_test_message ("%s", shown);
       g_assert_false (bind (rows[i].text, &row, &error));
       g_assert_error (error, AM_ERROR, AM_ERROR_INVALID_ARGUMENT);
       g_assert_nonnull (strstr (error->message, rows[i].part));

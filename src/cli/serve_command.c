@@ -2,12 +2,16 @@
 
 #include <malloc.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/target.h"
 #include "dmcr/dmcr.h"
+
+#define DEFAULT_MAX_CONNECTIONS 1024
+#define OTHER_FILES 128 /* open files beside those of the connections that are allowed */
 
 typedef struct {
   const char *listen, *tls_cert, *tls_key, *htpasswd, *plain_users, *writers, *port_file, *log_level;
@@ -52,6 +56,26 @@ check_access (const Settings *settings, const char *address, GError **error)
     return TRUE;
   return cli_usage_fail (error, "others can reach %s: give --htpasswd or --plain-users, --anonymous-read for pulls "
                          "only, or --allow-anonymous-write", address);
+}
+
+/* As many connections as wanted, or as this process may have open files for: a socket each, and for each a file of the
+ * store. The soft limit of most systems is made for programs that use select(). */
+static guint
+max_connections_within_files (const Settings *settings)
+{
+  struct rlimit files = { 0 };
+  guint64 wanted = settings->max_connections > 0 ? settings->max_connections : DEFAULT_MAX_CONNECTIONS;
+  if (getrlimit (RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit (RLIMIT_NOFILE, &files);
+  }
+  if (getrlimit (RLIMIT_NOFILE, &files) != 0)
+    return (guint) MIN (wanted, G_MAXUINT);
+  guint64 fit = files.rlim_cur > OTHER_FILES + 2 ? (files.rlim_cur - OTHER_FILES) / 2 : 1;
+  if (fit < wanted)
+    am_log_warning (NULL, "fewer connections, because few files may be open", "connections", AM_U64 (fit), "files",
+                    AM_U64 (files.rlim_cur), NULL);
+  return (guint) MIN (MIN (wanted, fit), G_MAXUINT);
 }
 
 static gboolean
@@ -114,7 +138,7 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
     .anonymous_read = settings->anonymous_read,
     .anonymous_write = !has_users && (settings->allow_anonymous_write || !settings->anonymous_read),
     .accept_sparse_manifests = settings->accept_sparse,
-    .max_connections = (guint) MIN (settings->max_connections, G_MAXUINT),
+    .max_connections = max_connections_within_files (settings),
     .max_connections_per_peer = (guint) MIN (settings->max_connections_per_peer, G_MAXUINT),
   };
   return serve (ctx, settings, &config, blobs, error);

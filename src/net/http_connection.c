@@ -3,12 +3,14 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "net/metrics.h"
 
 #define SECOND_US G_TIME_SPAN_SECOND
 #define MIN_TICK_US (20 * G_TIME_SPAN_MILLISECOND)
+#define DISPLACE_AFTER_US G_TIME_SPAN_SECOND /* a request that is on its way has come by then */
 
 struct HttpConnection {
   HttpConnections *all;
@@ -43,7 +45,7 @@ struct HttpConnections {
   gboolean stopping;
   GQueue list;
   GHashTable *peers; /* address -> number of connections */
-  Metric *open, *refused, *timed_out;
+  Metric *open, *refused, *displaced, *timed_out;
 };
 
 static const char *const state_names[] = { "head", "body", "handling", "response", "idle" };
@@ -272,6 +274,9 @@ http_connections_new (const HttpConnectionLimits *limits, void (*each_second) (g
   self->refused = metric_declare ("http_connections_refused_total", METRIC_COUNTER,
                                   "Connections closed at once because a limit was reached.",
                                   (const char *[]){ "limit", NULL });
+  self->displaced = metric_declare ("http_connections_displaced_total", METRIC_COUNTER,
+                                    "Connections without a request cut for a new one because a limit was reached.",
+                                    (const char *[]){ "limit", NULL });
   self->timed_out = metric_declare ("http_connections_timed_out_total", METRIC_COUNTER,
                                     "Connections cut because the peer made no progress.",
                                     (const char *[]){ "state", NULL });
@@ -296,18 +301,50 @@ http_connections_free (HttpConnections *self)
   g_free (self);
 }
 
+/* Since when no request has been under way on it; G_MAXINT64 when one is, or it ends already. */
+static gint64
+waiting_since_us (HttpConnection *self)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  if (self->state == HTTP_CONNECTION_IDLE)
+    notice_next_head_locked (self);
+  gboolean waits = self->state == HTTP_CONNECTION_HEAD || self->state == HTTP_CONNECTION_IDLE;
+  return waits && !self->cut ? self->since_us : G_MAXINT64;
+}
+
+/* Cuts the connection that has been without a request longest, of one peer or (NULL) of all: whoever only holds
+ * places keeps nobody out. FALSE when each works or is new. */
+static gboolean
+displace_locked (HttpConnections *self, const char *peer)
+{
+  HttpConnection *oldest = NULL;
+  gint64 oldest_us = g_get_monotonic_time () - DISPLACE_AFTER_US;
+  for (GList *each = self->list.head; each != NULL; each = each->next) {
+    HttpConnection *connection = each->data;
+    if (peer != NULL && strcmp (peer, connection->peer) != 0)
+      continue;
+    gint64 since_us = waiting_since_us (connection);
+    if (since_us < oldest_us) {
+      oldest = connection;
+      oldest_us = since_us;
+    }
+  }
+  if (oldest != NULL)
+    http_connection_cut (oldest);
+  return oldest != NULL;
+}
+
 gboolean
 http_connections_admit (HttpConnections *self, const char *peer)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  const char *limit = NULL;
-  if (self->list.length >= self->limits.max_connections)
-    limit = "total";
-  else if (GPOINTER_TO_UINT (g_hash_table_lookup (self->peers, peer)) >= self->limits.max_per_peer)
-    limit = "peer";
-  if (limit != NULL)
-    metric_add (self->refused, 1, limit, NULL);
-  return limit == NULL;
+  gboolean peer_is_full = GPOINTER_TO_UINT (g_hash_table_lookup (self->peers, peer)) >= self->limits.max_per_peer;
+  if (!peer_is_full && self->list.length < self->limits.max_connections)
+    return TRUE;
+  gboolean has_room = self->list.length < self->limits.max_connections + HTTP_ENDING_CONNECTIONS
+                      && displace_locked (self, peer_is_full ? peer : NULL);
+  metric_add (has_room ? self->displaced : self->refused, 1, peer_is_full ? "peer" : "total", NULL);
+  return has_room;
 }
 
 static void

@@ -13,6 +13,9 @@ typedef enum {
   HTTP_CONNECTION_IDLE,     /* between two requests */
 } HttpConnectionState;
 
+/* So many that were cut for new ones may be about to end, beside max_connections. */
+#define HTTP_ENDING_CONNECTIONS 64
+
 typedef struct {
   guint max_connections, max_per_peer;
   gint64 header_timeout_us, progress_timeout_us, idle_timeout_us;
@@ -28,7 +31,8 @@ HttpConnections *http_connections_new (const HttpConnectionLimits *limits,
 /* Every connection must have been removed. */
 void http_connections_free (HttpConnections *self);
 
-/* FALSE (and counted as refused) when a limit is reached. Admission and adding happen on one thread. */
+/* At a limit, the connection that has waited for a request longest, and longer than a second, is cut for the new one;
+ * FALSE (and counted as refused) when there is none. Admission and adding happen on one thread. */
 gboolean http_connections_admit (HttpConnections *self, const char *peer);
 /* `fd` must stay open until http_connection_remove, which frees the connection. */
 HttpConnection *http_connections_add (HttpConnections *self, int fd, const char *peer);

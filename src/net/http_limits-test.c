@@ -350,40 +350,88 @@ ask_status (int fd)
   return reply.status;
 }
 
+/* A connection on which a request is under way. */
+static int
+connect_busy (const char *address, guint16 port)
+{
+  static const char wanted[] = "HTTP/1.1 100 Continue\r\n\r\n";
+  char answer[sizeof wanted] = { 0 };
+  int fd = connect_from (address, port);
+  raw_send (fd, "PUT /upload HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 1\r\n\r\n");
+  g_assert_cmpint (recv (fd, answer, strlen (wanted), MSG_WAITALL), ==, strlen (wanted));
+  g_assert_cmpstr (answer, ==, wanted);
+  return fd;
+}
+
+static guint
+status_when_free (const char *address, guint16 port)
+{
+  guint status = 0;
+  for (guint i = 0; i < 300 && status != 200; i++) {
+    am_autofd int fd = connect_from (address, port);
+    status = ask_status (fd);
+    if (status != 200)
+      g_usleep (10 * 1000);
+  }
+  return status;
+}
+
 static void
 test_connection_limits (Fixture *self, gconstpointer data)
 {
   guint16 port = http_server_port (self->server);
   Metric *refused = metric_declare ("http_connections_refused_total", METRIC_COUNTER, "", NULL);
   double by_peer = metric_value (refused, "peer", NULL), by_total = metric_value (refused, "total", NULL);
-  int mine[6], others[2];
-  mine[0] = self->fd;
-  for (guint i = 1; i < 6; i++)
-    mine[i] = raw_connect (port);
-  for (guint i = 0; i < 6; i++)
-    g_assert_cmpuint (ask_status (mine[i]), ==, 200);
-  am_autofd int seventh = raw_connect (port);
-  g_assert_cmpuint (ask_status (seventh), ==, 0);
-  for (guint i = 0; i < 2; i++) {
-    others[i] = connect_from ("127.0.0.2", port);
-    g_assert_cmpuint (ask_status (others[i]), ==, 200);
-  }
-  am_autofd int ninth = connect_from ("127.0.0.3", port);
-  g_assert_cmpuint (ask_status (ninth), ==, 0);
+  int fds[8];
+  close (self->fd);
+  self->fd = -1;
+  g_assert_cmpuint (status_when_free ("127.0.0.1", port), ==, 200);
+  for (guint i = 0; i < 8; i++)
+    fds[i] = connect_busy (i < 6 ? "127.0.0.1" : "127.0.0.2", port);
+  am_autofd int of_peer = connect_from ("127.0.0.1", port);
+  g_assert_cmpuint (ask_status (of_peer), ==, 0);
+  am_autofd int of_all = connect_from ("127.0.0.3", port);
+  g_assert_cmpuint (ask_status (of_all), ==, 0);
   g_assert_cmpfloat (metric_value (refused, "peer", NULL), ==, by_peer + 1);
   g_assert_cmpfloat (metric_value (refused, "total", NULL), ==, by_total + 1);
   /* A place that was left is free again. */
-  for (guint i = 1; i < 6; i++)
-    close (mine[i]);
-  close (others[0]);
-  close (others[1]);
-  guint status = 0;
-  for (guint i = 0; i < 100 && status != 200; i++) {
-    g_usleep (10 * 1000);
-    am_autofd int fd = raw_connect (port);
-    status = ask_status (fd);
-  }
-  g_assert_cmpuint (status, ==, 200);
+  for (guint i = 0; i < 8; i++)
+    close (fds[i]);
+  g_assert_cmpuint (status_when_free ("127.0.0.1", port), ==, 200);
+}
+
+/* Who has waited for a request longest makes room, of the same peer when that has too many; who works stays. */
+static void
+test_displaced (Fixture *self, gconstpointer data)
+{
+  guint16 port = http_server_port (self->server);
+  Metric *displaced = metric_declare ("http_connections_displaced_total", METRIC_COUNTER, "", NULL);
+  double by_peer = metric_value (displaced, "peer", NULL), by_total = metric_value (displaced, "total", NULL);
+  am_autofd int busy = connect_busy ("127.0.0.2", port);
+  am_autofd int oldest = connect_from ("127.0.0.2", port);
+  g_usleep (20 * 1000);
+  am_autofd int used = connect_from ("127.0.0.1", port);
+  g_assert_cmpuint (ask_status (used), ==, 200);
+  int waiting[4];
+  for (guint i = 0; i < 4; i++)
+    waiting[i] = connect_from ("127.0.0.1", port);
+  /* six of 127.0.0.1 (one is the fixture's), two of 127.0.0.2: full both ways */
+  g_usleep (1100 * 1000);
+  am_autofd int of_peer = connect_from ("127.0.0.1", port);
+  g_assert_cmpuint (ask_status (of_peer), ==, 200);
+  g_assert_true (raw_closes_within (self->fd, 1000));
+  g_assert_cmpfloat (metric_value (displaced, "peer", NULL), ==, by_peer + 1);
+  am_autofd int of_all = connect_from ("127.0.0.3", port);
+  g_assert_cmpuint (ask_status (of_all), ==, 200);
+  g_assert_true (raw_closes_within (oldest, 1000));
+  g_assert_cmpfloat (metric_value (displaced, "total", NULL), ==, by_total + 1);
+  g_assert_cmpuint (ask_status (used), ==, 200);
+  raw_send (busy, "x");
+  g_auto (RawReply) reply = { 0 };
+  raw_read (busy, FALSE, &reply);
+  g_assert_cmpuint (reply.status, ==, 201);
+  for (guint i = 0; i < 4; i++)
+    close (waiting[i]);
 }
 
 static void
@@ -494,6 +542,7 @@ main (int argc, char **argv)
     { "slow-reader", test_slow_reader },
     { "large-heads", test_large_heads, TRUE },
     { "connection-limits", test_connection_limits, TRUE },
+    { "displaced", test_displaced, TRUE },
     { "vanishing-client", test_vanishing_client, TRUE },
     { "abort", test_abort, TRUE },
     { "drain", test_drain, TRUE },

@@ -302,7 +302,7 @@ declare_metrics (HttpServer *self)
 }
 
 /* No timeout of libmicrohttpd's: any byte restarts it, and in its last second it spins. Its connection
- * limit stands above ours, so that ours decides, counts, and refuses instead of ceasing to accept. */
+ * limit stands above ours, so that ours decides and counts. */
 static gboolean
 start_daemon (HttpServer *self, GError **error)
 {
@@ -319,7 +319,8 @@ start_daemon (HttpServer *self, GError **error)
   self->daemon = MHD_start_daemon (
     flags, 0, on_accept, self, on_access, self, /* */
     MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, self->listen_fd,
-    MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes, MHD_OPTION_CONNECTION_LIMIT, config->max_connections + 16,
+    MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes, /* */
+    MHD_OPTION_CONNECTION_LIMIT, config->max_connections + HTTP_ENDING_CONNECTIONS + 1,
     MHD_OPTION_THREAD_STACK_SIZE, (size_t) STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
     MHD_OPTION_NOTIFY_CONNECTION, on_connection, self, MHD_OPTION_NOTIFY_COMPLETED, on_completed, self,
     MHD_OPTION_URI_LOG_CALLBACK, on_uri, self, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
