@@ -81,8 +81,9 @@ const char *http_reply_header (const HttpReply *self, const char *lower_case_nam
  * 413 and 429 RESOURCE_EXHAUSTED (429 and 408, 5xx but 501 are retried), 416 OUT_OF_RANGE, 5xx
  * UNAVAILABLE, 501 UNIMPLEMENTED; the reason is the first OCI error code of the body if it has one, the
  * message names method, URL without query and user info, and status. `out_reply` is also filled (status,
- * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE; a
- * certificate that is not trusted (reason CertificateNotTrusted), a redirect from https to http and too
- * many redirects are FAILED_PRECONDITION; CANCELLED and DEADLINE_EXCEEDED come within 0.1 s. */
+ * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE (reason
+ * HostUnreachable when no connection could be made); a certificate that is not trusted (reason
+ * CertificateNotTrusted), a redirect from https to http and too many redirects are FAILED_PRECONDITION;
+ * CANCELLED and DEADLINE_EXCEEDED come within 0.1 s. */
 gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply,
                            GError **error);

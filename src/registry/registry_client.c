@@ -47,6 +47,7 @@ registry_client_new (const RegistryConfig *config, const char *name, GError **er
     .ca_file = config->ca_file,
     .insecure_skip_verify = config->insecure_skip_verify,
     .no_progress_timeout_ms = config->no_progress_timeout_ms > 0 ? config->no_progress_timeout_ms : NO_PROGRESS_TIMEOUT_MS,
+    .retry_base_ms = config->retry_base_ms,
   };
   if (!registry_host_check (config->host, error) || !repository_name_check (name, error))
     return NULL;
@@ -133,12 +134,19 @@ registry_client_wire (const RegistryClient *self)
   return self->plain_oci ? WIRE_NOT_SPOKEN : (WireState) g_atomic_int_get (&self->wire);
 }
 
+/* Whether the registry itself answered, not somebody it redirected to. */
+static gboolean
+is_own_reply (const RegistryClient *self, const HttpReply *reply)
+{
+  return reply->scheme_host != NULL && g_ascii_strcasecmp (reply->scheme_host, self->origin) == 0;
+}
+
 /* Remembers whether the server's answers carry the wire's header. */
 static void
 learn_wire (RegistryClient *self, const HttpReply *reply)
 {
   const char *header = http_reply_header (reply, "x-ai-models-chunks");
-  gboolean own = reply->scheme_host != NULL && g_ascii_strcasecmp (reply->scheme_host, self->origin) == 0;
+  gboolean own = is_own_reply (self, reply);
   if (g_strcmp0 (header, "1") == 0 && own)
     g_atomic_int_set (&self->wire, WIRE_SPOKEN);
   else if (own && reply->status >= 200 && reply->status < 300)
@@ -266,6 +274,7 @@ static const struct {
   { AM_ERROR_PERMISSION_DENIED, NULL, "this user may not do that here; ask for access or use another user" },
   { AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted",
     "if the registry has a private certificate authority, name its certificate with --ca-file" },
+  { AM_ERROR_UNAVAILABLE, "HostUnreachable", "is the address right, and does the registry run there?" },
 };
 
 /* Says where it happened and, for the usual causes, what to do. */
@@ -325,7 +334,7 @@ registry_client_call (Ctx *ctx, RegistryClient *self, RegistryAction action, con
   g_autoptr (GError) failure = NULL;
   gboolean done = current_authorization (ctx, self, action, &first, &failure)
                   && send_with (ctx, self, call, first, out_reply, &failure);
-  gboolean asked = !done && out_reply->status == 401 && registry_client_is_home (self, call->url);
+  gboolean asked = !done && out_reply->status == 401 && is_own_reply (self, out_reply);
   g_autoptr (GError) refusal = NULL;
   if (asked && answer_challenge (ctx, self, action, out_reply, first, &refusal))
     {

@@ -9,6 +9,7 @@ typedef struct {
   Repository base;
   RegistryClient *client;
   guint n_parallel;
+  gint64 retry_base_ms;
   char *resume_dir; /* or NULL */
 } Remote;
 
@@ -30,6 +31,7 @@ gboolean remote_push_blob (Ctx *ctx, Repository *self, Reader *content, const Di
                            GError **error);
 gboolean remote_read_blob (Ctx *ctx, Repository *self, const Digest *digest, guint64 offset_bytes, guint64 size_bytes,
                            BlobSink sink, gpointer data, GError **error);
+GPtrArray *remote_list_tags (Ctx *ctx, Repository *self, GError **error);
 Recipe *remote_get_recipe (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
 gboolean remote_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
                              TransferProgress progress, gpointer data, GError **error);

@@ -242,7 +242,7 @@ run_attempt (Ctx *ctx, Run *self, GError **error)
 static gboolean
 run_all (Ctx *ctx, Run *self, GError **error)
 {
-  Retry retry = { 0 };
+  Retry retry = { .base_ms = self->fetch->remote->retry_base_ms };
   while (self->next < self->end)
     {
       guint before = self->next;

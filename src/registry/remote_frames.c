@@ -324,7 +324,7 @@ check_expected (FramePush *self, const Digest *expected, const Digest *actual, G
 static gboolean
 run (Ctx *ctx, FramePush *self, gboolean is_resumed, const Digest *expected, Digest *out_digest, GError **error)
 {
-  Retry retry = { 0 };
+  Retry retry = { .base_ms = self->remote->retry_base_ms };
   start_pipeline (ctx, self);
   while (TRUE)
     {

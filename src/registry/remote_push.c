@@ -93,7 +93,7 @@ patch_piece (Ctx *ctx, Remote *self, Reader *content, char **location, guint64 o
 static gboolean
 push_in_pieces (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, RemoteProgress *progress, GError **error)
 {
-  Retry retry = { 0 };
+  Retry retry = { .base_ms = self->retry_base_ms };
   guint64 least = 0;
   guint64 total = content->size_bytes;
   g_autofree char *location = remote_start_upload (ctx, self, &least, error);
@@ -134,7 +134,7 @@ static gboolean
 push_plain (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, const char *location,
             RemoteProgress *progress, GError **error)
 {
-  Retry retry = { 0 };
+  Retry retry = { .base_ms = self->retry_base_ms };
   g_autofree char *session = g_strdup (location);
   while (TRUE)
     {

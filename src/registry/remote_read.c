@@ -109,7 +109,7 @@ read_attempt (Ctx *ctx, BlobRead *self, GError **error)
 static gboolean
 run (Ctx *ctx, BlobRead *self, GError **error)
 {
-  Retry retry = { 0 };
+  Retry retry = { .base_ms = self->remote->retry_base_ms };
   while (self->position_bytes < self->end_bytes)
     {
       guint64 before = self->position_bytes;

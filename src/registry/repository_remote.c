@@ -2,20 +2,15 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "net/http_range.h"
 #include "oci/manifest.h"
 #include "oci/reference.h"
 #include "registry/remote.h"
 #include "registry/upload_location.h"
-#include "storage/repository_links.h"
 
 #define DEFAULT_PARALLEL 4u
 #define MAX_PARALLEL 16u
-#define TAGS_PAGE 1000
-#define TAGS_MAX_PAGES 1000u
-#define TAGS_REPLY_LIMIT (4u << 20)
 
 void
 remote_progress (RemoteProgress *self, guint64 position_bytes, guint64 moved_bytes)
@@ -228,88 +223,6 @@ remote_put_manifest (Ctx *ctx, Repository *base, const char *reference, const ch
   return TRUE;
 }
 
-/* The target of `<...>; rel="next"` in a Link header, absolute; NULL when there is none. */
-static char *
-next_page (const char *link, const char *request_url)
-{
-  for (const char *at = link; at != NULL && (at = strchr (at, '<')) != NULL;)
-    {
-      const char *end = strchr (at, '>');
-      if (end == NULL)
-        return NULL;
-      const char *next = strchr (end, '<');
-      g_autofree char *parameters = g_strndup (end + 1, next == NULL ? strlen (end + 1) : (gsize) (next - end - 1));
-      g_autofree char *target = g_strndup (at + 1, (gsize) (end - at - 1));
-      if (strstr (parameters, "rel=\"next\"") != NULL || strstr (parameters, "rel=next") != NULL)
-        return g_uri_resolve_relative (request_url, target, G_URI_FLAGS_ENCODED, NULL);
-      at = end;
-    }
-  return NULL;
-}
-
-static gboolean
-take_tags (Remote *self, const HttpReply *reply, GPtrArray *tags, GError **error)
-{
-  gsize size = 0;
-  gconstpointer data = g_bytes_get_data (reply->body, &size);
-  g_autoptr (yyjson_doc) doc = json_parse (data, size, TAGS_REPLY_LIMIT, JSON_STRICT, error);
-  if (doc == NULL)
-    {
-      g_prefix_error (error, "%s: list of tags: ", self->base.display);
-      return FALSE;
-    }
-  yyjson_arr_iter iter = { 0 };
-  yyjson_val *array = json_get_array (yyjson_doc_get_root (doc), "tags");
-  if (array != NULL)
-    yyjson_arr_iter_init (array, &iter);
-  for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter))
-    if (yyjson_is_str (item) && tag_name_check (yyjson_get_str (item), NULL))
-      g_ptr_array_add (tags, g_strdup (yyjson_get_str (item)));
-  return tags->len <= REPOSITORY_MAX_TAGS
-         || am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s has more than %u tags", self->base.display,
-                     REPOSITORY_MAX_TAGS);
-}
-
-static int
-by_bytes (gconstpointer a, gconstpointer b)
-{
-  return strcmp (*(const char *const *) a, *(const char *const *) b);
-}
-
-static void
-sort_and_unite (GPtrArray *texts)
-{
-  g_ptr_array_sort (texts, by_bytes);
-  for (guint i = texts->len; i > 1; i--)
-    if (strcmp (g_ptr_array_index (texts, i - 1), g_ptr_array_index (texts, i - 2)) == 0)
-      g_ptr_array_remove_index (texts, i - 1);
-}
-
-static GPtrArray *
-remote_list_tags (Ctx *ctx, Repository *base, GError **error)
-{
-  Remote *self = (Remote *) base;
-  g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
-  g_autofree char *url = registry_client_url (self->client, "tags/list?n=%d", TAGS_PAGE);
-  for (guint page = 0; url != NULL && page < TAGS_MAX_PAGES; page++)
-    {
-      HttpCall call = { .method = "GET", .url = url, .reply_limit_bytes = TAGS_REPLY_LIMIT };
-      g_auto (HttpReply) reply = { 0 };
-      guint before = tags->len;
-      if (!registry_client_call (ctx, self->client, REGISTRY_PULL, &call, &reply, error)
-          || !take_tags (self, &reply, tags, error))
-        return NULL;
-      g_autofree char *next = next_page (http_reply_header (&reply, "link"), url);
-      /* A page that leads to itself, away, or nowhere new ends the list. */
-      gboolean goes_on = next != NULL && strcmp (next, url) != 0 && tags->len > before
-                         && registry_client_is_home (self->client, next);
-      g_free (url);
-      url = goes_on ? g_steal_pointer (&next) : NULL;
-    }
-  sort_and_unite (tags);
-  return g_steal_pointer (&tags);
-}
-
 static gboolean
 remote_remove_manifest (Ctx *ctx, Repository *base, const char *reference, GError **error)
 {
@@ -370,5 +283,6 @@ repository_remote_new (const RegistryConfig *config, const char *name, GError **
   self->client = client;
   self->n_parallel = config->n_parallel == 0 ? DEFAULT_PARALLEL : MIN (config->n_parallel, MAX_PARALLEL);
   self->resume_dir = g_strdup (config->resume_dir);
+  self->retry_base_ms = config->retry_base_ms;
   return &self->base;
 }

@@ -15,6 +15,7 @@ typedef struct {
   const char *resume_dir; /* where sessions of interrupted pushes are remembered; NULL: not at all */
   gboolean plain_oci;     /* never use the chunk wire, even where it is offered */
   gint64 no_progress_timeout_ms; /* 0: 120 s without a byte in either direction */
+  gint64 retry_base_ms; /* 0: 250; the pause before a second attempt, doubled with each further one up to 10 s */
 } RegistryConfig;
 
 /* Follows `WWW-Authenticate` Basic and Bearer (token service) challenges; a token service must be on the

@@ -17,7 +17,8 @@ retry_wait (Ctx *ctx, Retry *self, const GError *failure, GError **error)
   self->n_failures++;
   if (!ctx_check (ctx, error))
     return FALSE;
-  gint64 ceiling = MIN ((gint64) BASE_MS << MIN (self->n_failures, 10), MAX_MS);
+  gint64 base_ms = self->base_ms > 0 ? self->base_ms : BASE_MS;
+  gint64 ceiling = MIN (base_ms << MIN (self->n_failures, 10), MAX_MS);
   gint64 delay_ms = g_random_int_range ((gint32) ceiling / 2, (gint32) ceiling + 1);
   delay_ms = MAX (delay_ms, am_error_retry_after_ms (failure));
   if (!is_passing (failure) || self->n_failures >= RETRY_MAX_FAILURES || ctx_remaining_ms (ctx) <= delay_ms)

@@ -8,6 +8,7 @@
 #define RETRY_MAX_FAILURES 6u
 
 typedef struct {
+  gint64 base_ms;   /* of the pauses; 0: 250 */
   guint n_failures; /* since the last progress; set to 0 when bytes moved */
 } Retry;
 
