@@ -113,7 +113,7 @@ test_make_dirs (Fixture *self, gconstpointer data)
     {
       g_autofree char *path = path_of (self, rows[i].name);
       g_autoptr (GError) error = NULL;
-      g_assert_cmpint (file_make_dirs (path, &error), ==, rows[i].code == 0);
+      g_assert_cmpint (file_make_dirs (path, NULL, &error), ==, rows[i].code == 0);
       if (rows[i].code != 0)
         g_assert_error (error, AM_ERROR, rows[i].code);
       else
@@ -147,13 +147,31 @@ test_make_dirs_race (Fixture *self, gconstpointer data)
   gint64 enough_us = g_get_monotonic_time () + 3 * G_TIME_SPAN_SECOND; /* each syncs directories, on any disk */
   for (guint i = 0; i < 50 || (i < 3000 && g_get_monotonic_time () < enough_us); i++)
     {
-      gboolean ok = file_make_dirs (path, &error);
+      gboolean ok = file_make_dirs (path, NULL, &error);
       g_assert_no_error (error);
       g_assert_true (ok);
       rmdir (path);
     }
   g_atomic_int_set (&stop, TRUE);
   g_thread_join (thread);
+}
+
+static void
+test_make_dirs_unsynced (Fixture *self, gconstpointer data)
+{
+  g_autofree char *upper = path_of (self, "u");
+  g_autofree char *lower = path_of (self, "u/v");
+  g_autoptr (GPtrArray) unsynced = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GError) error = NULL;
+  for (guint i = 0; i < 2; i++)
+    {
+      g_assert_true (file_make_dirs (lower, unsynced, &error));
+      g_assert_no_error (error);
+      /* Levels that are there already are nobody's business the second time. */
+      g_assert_cmpuint (unsynced->len, ==, 2);
+      g_assert_cmpstr (g_ptr_array_index (unsynced, 0), ==, self->dir);
+      g_assert_cmpstr (g_ptr_array_index (unsynced, 1), ==, upper);
+    }
 }
 
 static void
@@ -166,9 +184,9 @@ test_remove_tree (Fixture *self, gconstpointer data)
   g_autofree char *file_in_tree = path_of (self, "tree/a/b/f");
   g_autofree char *deep = path_of (self, "tree/a/b");
   g_autoptr (GError) error = NULL;
-  g_assert_true (file_make_dirs (outside, &error));
+  g_assert_true (file_make_dirs (outside, NULL, &error));
   g_assert_true (g_file_set_contents (precious, "p", 1, NULL));
-  g_assert_true (file_make_dirs (deep, &error));
+  g_assert_true (file_make_dirs (deep, NULL, &error));
   g_assert_cmpint (symlink (outside, link_in_tree), ==, 0);
   g_assert_true (g_file_set_contents (file_in_tree, "f", 1, NULL));
   g_assert_true (file_remove_tree (tree, &error));
@@ -238,6 +256,7 @@ main (int argc, char **argv)
   ADD ("/file/replace-and-read", test_replace_and_read);
   ADD ("/file/make-dirs", test_make_dirs);
   ADD ("/file/make-dirs-race", test_make_dirs_race);
+  ADD ("/file/make-dirs-unsynced", test_make_dirs_unsynced);
   ADD ("/file/remove-tree", test_remove_tree);
   ADD ("/file/pread", test_pread);
   g_test_add_func ("/file/path-is-safe", test_path_is_safe);

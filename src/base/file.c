@@ -197,8 +197,15 @@ sync_parents (GPtrArray *made, GError **error)
   return TRUE;
 }
 
+static void
+list_parents (const GPtrArray *made, GPtrArray *out_parents)
+{
+  for (guint i = 0; i < made->len; i++)
+    g_ptr_array_add (out_parents, g_path_get_dirname (g_ptr_array_index (made, i)));
+}
+
 gboolean
-file_make_dirs (const char *path, GError **error)
+file_make_dirs (const char *path, GPtrArray *out_unsynced, GError **error)
 {
   g_autoptr (GPtrArray) made = g_ptr_array_new_with_free_func (g_free);
   /* Others may remove empty directories at the same time, as object stores do. */
@@ -207,8 +214,10 @@ file_make_dirs (const char *path, GError **error)
       DirResult result = make_levels (path, made, error);
       if (result == DIR_FAILED)
         return FALSE;
+      if (result == DIR_IS_THERE && out_unsynced != NULL)
+        list_parents (made, out_unsynced);
       if (result == DIR_IS_THERE)
-        return sync_parents (made, error);
+        return out_unsynced != NULL || sync_parents (made, error);
     }
   return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "cannot create directory %s: what it lies in is missing", path);
 }

@@ -42,9 +42,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (TempFile, temp_file_free)
 gboolean file_replace (const char *path, gconstpointer data, gsize size, GError **error);
 /* Whole content of a regular file of at most `limit_bytes`: RESOURCE_EXHAUSTED when larger. */
 GBytes *file_read (const char *path, gsize limit_bytes, GError **error);
-/* mkdir -p, mode 0755; each new level's parent is synced. Works beside others who remove empty levels.
+/* mkdir -p, mode 0755; each new level's parent is synced, or added to `out_unsynced` (an array of strings that frees
+ * them) where the caller gives one. Works beside others who remove empty levels.
  * FAILED_PRECONDITION when something else is in the way. */
-gboolean file_make_dirs (const char *path, GError **error);
+gboolean file_make_dirs (const char *path, GPtrArray *out_unsynced, GError **error);
 gboolean file_sync_dir (const char *path, GError **error);
 /* rm -r that never follows a symbolic link. Missing is fine. */
 gboolean file_remove_tree (const char *path, GError **error);

@@ -304,7 +304,7 @@ swap_data (Fixture *self, const char *name)
   g_autofree char *key = g_build_filename (version, "tls.key", NULL);
   g_autofree char *fresh = g_build_filename (self->dir, "..data_tmp", NULL);
   g_autofree char *current = g_build_filename (self->dir, "..data", NULL);
-  g_assert_true (file_make_dirs (version, &error));
+  g_assert_true (file_make_dirs (version, NULL, &error));
   make_pair (name, certificate, key);
   g_assert_cmpint (symlink (name, fresh), ==, 0);
   g_assert_cmpint (rename (fresh, current), ==, 0);

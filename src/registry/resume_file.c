@@ -58,7 +58,7 @@ resume_file_save (Ctx *ctx, const char *path, const char *location)
   gsize size = 0;
   g_autofree char *text = json_write (doc, &size);
   g_autofree char *dir = g_path_get_dirname (path);
-  if (!file_make_dirs (dir, &problem) || !file_replace (path, text, size, &problem))
+  if (!file_make_dirs (dir, NULL, &problem) || !file_replace (path, text, size, &problem))
     am_log_warning (ctx, "the push cannot be resumed if it is interrupted", "err", problem->message, NULL);
 }
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "storage/object_store_fs_lock.h"
+#include "storage/object_store_fs_sync.h"
 
 #define TEMP_DIR ".tmp"
 #define MARKER "ai-models-store.json"
@@ -27,6 +28,10 @@ typedef struct {
   char *temp_dir;
   char *marker;
   int lock_fd; /* says that this process has the store open */
+  GMutex lock;
+  /* Directories with a new level in them that nobody has synced, with a number of the newest; under the lock. */
+  GHashTable *unsynced;
+  gsize n_lazy_levels;
 } FsStore;
 
 typedef struct {
@@ -114,10 +119,51 @@ writer_patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer 
   return temp_file_write_at (self->file, offset_bytes, data, size, &problem) || fail_write (self->store, problem, error);
 }
 
+/* What is committed lazily is synced with all levels above it, or never. */
+static gboolean
+make_dirs (FsStore *self, const char *dir, gboolean lazy, GError **error)
+{
+  g_autoptr (GPtrArray) unsynced = g_ptr_array_new_with_free_func (g_free);
+  if (!file_make_dirs (dir, lazy ? unsynced : NULL, error))
+    return FALSE;
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  for (guint i = 0; i < unsynced->len; i++)
+    g_hash_table_replace (self->unsynced, g_strdup (g_ptr_array_index (unsynced, i)),
+                          GSIZE_TO_POINTER (++self->n_lazy_levels));
+  return TRUE;
+}
+
+static gsize
+newest_lazy_level (FsStore *self, const char *dir)
+{
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  return GPOINTER_TO_SIZE (g_hash_table_lookup (self->unsynced, dir));
+}
+
+/* Syncs the levels above `dir` that lazy commits made. */
+static gboolean
+sync_lazy_levels (FsStore *self, const char *dir, GError **error)
+{
+  g_autofree char *level = g_path_get_dirname (dir);
+  for (; strlen (level) >= strlen (self->root); *strrchr (level, '/') = '\0')
+    {
+      gsize newest = newest_lazy_level (self, level);
+      if (newest == 0)
+        continue;
+      if (!file_sync_dir (level, error))
+        return FALSE;
+      g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+      if (GPOINTER_TO_SIZE (g_hash_table_lookup (self->unsynced, level)) == newest)
+        g_hash_table_remove (self->unsynced, level);
+    }
+  return TRUE;
+}
+
 /* Another process may remove an empty directory between making it and renaming into it: try again. */
 static gboolean
-publish_under (FsWriter *self, const char *path, const char *dir, gboolean exclusive, GError **error)
+publish_under (FsWriter *self, const char *path, const char *dir, ObjectCommitFlags flags, GError **error)
 {
+  gboolean exclusive = (flags & OBJECT_COMMIT_IF_ABSENT) != 0;
   for (guint attempt = 1;; attempt++)
     {
       g_autoptr (GError) problem = NULL;
@@ -128,7 +174,7 @@ publish_under (FsWriter *self, const char *path, const char *dir, gboolean exclu
           g_propagate_error (error, g_steal_pointer (&problem));
           return FALSE;
         }
-      if (!file_make_dirs (dir, error))
+      if (!make_dirs (self->store, dir, (flags & OBJECT_COMMIT_LAZY) != 0, error))
         return FALSE;
     }
 }
@@ -146,10 +192,10 @@ publish (Ctx *ctx, FsWriter *self, const char *key, ObjectCommitFlags flags, GEr
   else if (!temp_file_sync (self->file, error))
     return FALSE;
   if (!fs_lock_enter_commit (ctx, self->store->marker, &gate, error)
-      || !publish_under (self, path, dir, (flags & OBJECT_COMMIT_IF_ABSENT) != 0, error))
+      || !publish_under (self, path, dir, flags, error))
     return FALSE;
   am_autofd_cleanup (&gate);
-  if (lazy || file_sync_dir (dir, &problem))
+  if (lazy || (file_sync_dir (dir, &problem) && sync_lazy_levels (self->store, dir, &problem)))
     return TRUE;
   if (am_error_is (problem, AM_ERROR_NOT_FOUND))
     return TRUE; /* somebody removed the object again, and its empty directory */
@@ -363,40 +409,13 @@ fs_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, gui
 }
 
 static gboolean
-sync_key (FsStore *self, const char *key, GHashTable *dirs, GError **error)
-{
-  g_autofree char *path = key_path (self, key);
-  am_autofd int fd = open (path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return fail_for_key (error, errno, key);
-  if (fdatasync (fd) < 0)
-    return am_fail_errno (error, errno, "cannot sync object %s", key);
-  /* The levels above may have been made by somebody who has not synced them yet. */
-  for (char *slash = strrchr (path, '/'); slash != NULL && slash >= path + strlen (self->root);
-       slash = strrchr (path, '/'))
-    {
-      *slash = '\0';
-      if (!g_hash_table_add (dirs, g_strdup (path)))
-        break;
-    }
-  return TRUE;
-}
-
-static gboolean
 fs_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
 {
   FsStore *self = (FsStore *) base;
-  g_autoptr (GHashTable) dirs = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
   for (gsize i = 0; i < n_keys; i++)
-    if (!ctx_check (ctx, error) || !sync_key (self, keys[i], dirs, error))
-      return FALSE;
-  GHashTableIter iter;
-  gpointer dir;
-  g_hash_table_iter_init (&iter, dirs);
-  while (g_hash_table_iter_next (&iter, &dir, NULL))
-    if (!file_sync_dir (dir, error))
-      return FALSE;
-  return TRUE;
+    g_ptr_array_add (paths, key_path (self, keys[i]));
+  return fs_sync_paths (ctx, self->root, (const char *const *) paths->pdata, paths->len, error);
 }
 
 static ObjectLock *
@@ -412,6 +431,8 @@ fs_free (ObjectStore *base)
 {
   FsStore *self = (FsStore *) base;
   am_autofd_cleanup (&self->lock_fd);
+  g_hash_table_unref (self->unsynced);
+  g_mutex_clear (&self->lock);
   g_free (self->root);
   g_free (self->temp_dir);
   g_free (self->marker);
@@ -482,7 +503,7 @@ claim_root (FsStore *self, gboolean create, GError **error)
     }
   if (!create)
     return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "%s is not a model store", self->root);
-  if (!file_make_dirs (self->root, error))
+  if (!file_make_dirs (self->root, NULL, error))
     return FALSE;
   if (root_is_empty (self))
     return file_replace (self->marker, MARKER_TEXT, strlen (MARKER_TEXT), error);
@@ -501,6 +522,8 @@ object_store_fs_new (const char *root, gboolean create, GError **error)
   g_autoptr (ObjectStore) owner = &self->base;
   self->base.klass = &klass;
   self->lock_fd = -1;
+  g_mutex_init (&self->lock);
+  self->unsynced = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->root = g_canonicalize_filename (root, NULL);
   self->temp_dir = key_path (self, TEMP_DIR);
   self->marker = key_path (self, MARKER);
@@ -510,7 +533,7 @@ object_store_fs_new (const char *root, gboolean create, GError **error)
     {
       /* A store on a read-only medium can still be read: writing will say what is wrong. */
       g_autoptr (GError) problem = NULL;
-      if (!file_make_dirs (self->temp_dir, &problem))
+      if (!file_make_dirs (self->temp_dir, NULL, &problem))
         am_ignore (&problem, "the store may be read-only");
     }
   remove_stale_temps (self);
