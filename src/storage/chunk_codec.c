@@ -1,4 +1,4 @@
-/* Stripes of a chunk: splitting numbers into byte planes, entropy coding, and the way back. */
+/* Stripes of a chunk: splitting numbers into byte planes, coding them, and the way back. */
 #include "storage/chunk_frame.h"
 
 #define ZSTD_STATIC_LINKING_ONLY
@@ -8,14 +8,19 @@
 #include <immintrin.h>
 #endif
 
+#include "storage/rank_coder.h"
 #include "storage/stripe_sum.h"
 #include "storage/wire.h"
 
 #define MAX_PLANES 4
 #define RAW_FLAG 0x80000000u
+#define RANK_FLAG 0x40000000u
+#define PLANE_SIZE_MASK 0x3fffffffu
 #define PROBE_BYTES (32u << 10)
 /* A plane is worth coding when the probe saves at least 1/32 of it. */
 #define WORTH_SHIFT 5
+/* The rank code is so much faster that it may lose so much of a plane to the entropy coder. */
+#define RANK_LOSS_SHIFT 6
 #define PLANE_BYTES (CHUNK_STRIPE_BYTES + 64)
 
 static const guint encoding_planes[] = { [CHUNK_ENCODING_NONE] = 0,
@@ -23,15 +28,15 @@ static const guint encoding_planes[] = { [CHUNK_ENCODING_NONE] = 0,
                                          [CHUNK_ENCODING_SPLIT2] = 2,
                                          [CHUNK_ENCODING_SPLIT4] = 4 };
 
-typedef enum { CODER_ENTROPY, CODER_MATCHES, N_CODERS } Coder;
+typedef enum { CODER_ENTROPY, CODER_MATCHES, N_ZSTD_CODERS, CODER_RANKS = N_ZSTD_CODERS, CODER_NONE } Coder;
 
 struct ChunkEncoder {
-  ZSTD_CCtx *coders[N_CODERS];
+  ZSTD_CCtx *zstd[N_ZSTD_CODERS];
+  guint8 *rank_scratch;
   guint unit_bytes;
   gboolean probed;
   ChunkEncoding encoding;
-  Coder coder;
-  guint plane_mask; /* planes worth coding */
+  Coder coders[MAX_PLANES]; /* of each plane */
   guint8 *planes;   /* MAX_PLANES x PLANE_BYTES */
   guint8 *out;
 };
@@ -183,8 +188,9 @@ chunk_encoder_free (ChunkEncoder *self)
 {
   if (self == NULL)
     return;
-  for (guint i = 0; i < N_CODERS; i++)
-    ZSTD_freeCCtx (self->coders[i]);
+  for (guint i = 0; i < N_ZSTD_CODERS; i++)
+    ZSTD_freeCCtx (self->zstd[i]);
+  g_free (self->rank_scratch);
   g_free (self->planes);
   g_free (self->out);
   g_free (self);
@@ -208,12 +214,25 @@ chunk_encoder_encoding (const ChunkEncoder *self)
 static gsize
 code_plane (ChunkEncoder *self, Coder coder, const guint8 *plane, gsize size, guint8 *out)
 {
-  if (self->coders[coder] == NULL)
-    self->coders[coder] = coder_new (coder);
-  if (size < 2)
+  if (coder == CODER_NONE || size < 2)
     return 0;
-  gsize coded = ZSTD_compress2 (self->coders[coder], out, size - 1, plane, size);
+  if (coder == CODER_RANKS)
+    {
+      if (self->rank_scratch == NULL)
+        self->rank_scratch = g_malloc (RANK_SCRATCH_BYTES);
+      return rank_encode (plane, size, out, size - 1, self->rank_scratch);
+    }
+  if (self->zstd[coder] == NULL)
+    self->zstd[coder] = coder_new (coder);
+  gsize coded = ZSTD_compress2 (self->zstd[coder], out, size - 1, plane, size);
   return ZSTD_isError (coded) ? 0 : coded;
+}
+
+/* Whether the plane is one of signs and exponents, and this CPU codes it fast. */
+static gboolean
+ranks_fit (Coder coder, guint n_planes, guint plane)
+{
+  return coder == CODER_ENTROPY && n_planes > 1 && plane == n_planes - 1 && rank_coder_speed () != RANK_PORTABLE;
 }
 
 typedef struct {
@@ -236,23 +255,38 @@ static const struct {
   { 0, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } },
 };
 
-/* Bytes a candidate saves on the sample; `out_mask` gets the planes that pay. */
+/* Bytes a plane of the sample saves with what suits it best: `coder`, the rank code, or none. */
 static gsize
-probe_candidate (ChunkEncoder *self, const Candidate *candidate, const guint8 *sample, gsize size, guint *out_mask)
+probe_plane (ChunkEncoder *self, Coder coder, guint n_planes, guint plane, gsize size, Coder *out_coder)
+{
+  const guint8 *bytes = self->planes + plane * PLANE_BYTES;
+  gsize n = plane_size (n_planes, plane, size), best = n;
+  gsize coded = code_plane (self, coder, bytes, n, self->out);
+  gsize ranked = ranks_fit (coder, n_planes, plane) ? code_plane (self, CODER_RANKS, bytes, n, self->out) : 0;
+  *out_coder = CODER_NONE;
+  if (coded != 0 && n - coded >= n >> WORTH_SHIFT)
+    {
+      best = coded;
+      *out_coder = coder;
+    }
+  if (ranked != 0 && n - ranked >= n >> WORTH_SHIFT && ranked <= best + (n >> RANK_LOSS_SHIFT))
+    {
+      best = ranked;
+      *out_coder = CODER_RANKS;
+    }
+  return n - best;
+}
+
+/* Bytes a candidate saves on the sample. */
+static gsize
+probe_candidate (ChunkEncoder *self, const Candidate *candidate, const guint8 *sample, gsize size,
+                 Coder out_coders[MAX_PLANES])
 {
   guint n_planes = encoding_planes[candidate->encoding];
   gsize saved = 0;
-  *out_mask = 0;
   split_planes (n_planes, sample, size, self->planes);
   for (guint p = 0; p < n_planes; p++)
-    {
-      gsize n = plane_size (n_planes, p, size);
-      gsize coded = code_plane (self, candidate->coder, self->planes + p * PLANE_BYTES, n, self->out);
-      if (coded == 0 || n - coded < n >> WORTH_SHIFT)
-        continue;
-      saved += n - coded;
-      *out_mask |= 1u << p;
-    }
+    saved += probe_plane (self, candidate->coder, n_planes, p, size, &out_coders[p]);
   return saved;
 }
 
@@ -266,16 +300,15 @@ probe (ChunkEncoder *self, const guint8 *data, gsize size)
   self->probed = TRUE;
   for (guint i = 0; i < G_N_ELEMENTS (candidates); i++)
     {
-      guint mask;
+      Coder coders[MAX_PLANES] = { 0 };
       if (candidates[i].unit_bytes != self->unit_bytes)
         continue;
-      gsize saved = probe_candidate (self, &candidates[i].candidate, data + start, n, &mask);
+      gsize saved = probe_candidate (self, &candidates[i].candidate, data + start, n, coders);
       if (saved <= best)
         continue;
       best = saved;
       self->encoding = candidates[i].candidate.encoding;
-      self->coder = candidates[i].candidate.coder;
-      self->plane_mask = mask;
+      memcpy (self->coders, coders, sizeof coders);
     }
 }
 
@@ -299,9 +332,9 @@ chunk_encoder_stripe (ChunkEncoder *self, const guint8 *data, gsize size, gsize 
     {
       const guint8 *plane = self->planes + p * PLANE_BYTES;
       gsize raw = plane_size (n_planes, p, size);
-      gsize coded
-        = (self->plane_mask & 1u << p) != 0 ? code_plane (self, self->coder, plane, raw, self->out + n) : 0;
-      wire_put_u32 (self->out + 8 + 4 * p, (guint32) (coded != 0 ? coded : raw | RAW_FLAG));
+      gsize coded = code_plane (self, self->coders[p], plane, raw, self->out + n);
+      guint32 flag = coded == 0 ? RAW_FLAG : self->coders[p] == CODER_RANKS ? RANK_FLAG : 0;
+      wire_put_u32 (self->out + 8 + 4 * p, (guint32) (coded != 0 ? coded : raw) | flag);
       if (coded == 0)
         memcpy (self->out + n, plane, raw);
       n += coded != 0 ? coded : raw;
@@ -327,8 +360,8 @@ chunk_stripe_stored_size (ChunkEncoding encoding, const guint8 *prefix, gsize de
     {
       guint32 word = wire_get_u32 (prefix + 8 + 4 * p);
       gsize raw = plane_size (n_planes, p, decoded_size);
-      gsize stored = word & ~RAW_FLAG;
-      if ((word & RAW_FLAG) != 0 ? stored != raw : stored == 0 || stored >= raw)
+      gsize stored = word & PLANE_SIZE_MASK;
+      if ((word & RAW_FLAG) != 0 ? stored != raw || (word & RANK_FLAG) != 0 : stored == 0 || stored >= raw)
         return 0;
       total += stored;
     }
@@ -362,6 +395,14 @@ fail_corrupt (GError **error, const char *what)
   return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: %s", what);
 }
 
+static gboolean
+decode_plane (ChunkDecoder *self, guint32 word, const guint8 *stored, guint8 *out, gsize size)
+{
+  gsize n = word & PLANE_SIZE_MASK;
+  return (word & RANK_FLAG) != 0 ? rank_decode (stored, n, out, size)
+                                 : ZSTD_decompressDCtx (self->zstd, out, size, stored, n) == size;
+}
+
 /* Points `planes[p]` at each plane, decoding those that are coded. */
 static gboolean
 open_planes (ChunkDecoder *self, guint n_planes, const guint8 *stored, gsize decoded_size, guint8 *whole,
@@ -371,16 +412,15 @@ open_planes (ChunkDecoder *self, guint n_planes, const guint8 *stored, gsize dec
   for (guint p = 0; p < n_planes; p++)
     {
       guint32 word = wire_get_u32 (stored + 8 + 4 * p);
-      gsize n = word & ~RAW_FLAG;
       gsize raw = plane_size (n_planes, p, decoded_size);
       guint8 *room = n_planes == 1 ? whole : self->planes + p * PLANE_BYTES;
       if ((word & RAW_FLAG) != 0)
         planes[p] = next;
-      else if (ZSTD_decompressDCtx (self->zstd, room, raw, next, n) == raw)
+      else if (decode_plane (self, word, next, room, raw))
         planes[p] = room;
       else
         return fail_corrupt (error, "its compressed bytes cannot be read");
-      next += n;
+      next += word & PLANE_SIZE_MASK;
     }
   return TRUE;
 }

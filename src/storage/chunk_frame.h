@@ -3,8 +3,8 @@
  *   header, 56 bytes, little-endian: "AMCF", version 1, encoding, 2 zero bytes, u32 decoded size,
  *   u32 encoded size (of what follows the header), 32 bytes SHA-256 of the decoded bytes, u64 XXH3-64
  *   of the 48 bytes before it; then one stripe for each 256 KiB of decoded bytes (the last is shorter):
- *   u64 XXH3-64 of the stripe's decoded bytes, one u32 for each plane (bit 31: stored raw; bits 0-30:
- *   stored size), then the planes. Encoding none has no planes: the stripe's bytes follow the sum.
+ *   u64 XXH3-64 of the stripe's decoded bytes, one u32 for each plane (bit 31: stored raw; bit 30: in
+ *   the code of rank_coder.h, otherwise zstd; bits 0-29: stored size), then the planes. Encoding none has no planes: the stripe's bytes follow the sum.
  *
  * Stripes keep encoding and decoding inside the CPU's cache, let a reader start in the middle of a
  * chunk, and let rot be caught before a byte leaves. Plane p of a w-byte encoding holds the bytes whose
