@@ -1,4 +1,4 @@
-/* A few threads that share one task until it is done or one of them fails. Used by registry/ and delivery/. */
+/* A few threads that share one task until it is done or one of them fails. Used by storage/, registry/ and delivery/. */
 #pragma once
 
 #include "base/ctx.h"

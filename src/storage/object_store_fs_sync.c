@@ -7,60 +7,38 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/workers.h"
 
 #define MAX_THREADS 16u
 
 typedef gboolean (*SyncOne) (const char *root, const char *path, GError **error);
 
 typedef struct {
-  Ctx *ctx;
   const char *root;
   const char *const *paths;
   guint n_paths;
   SyncOne sync;
   atomic_uint next;
-  GMutex lock;
-  GError *error; /* the first */
 } Round;
 
-static gpointer
-work (gpointer data)
+/* A worker. */
+static gboolean
+sync_some (Ctx *ctx, gpointer task, GError **error)
 {
-  Round *self = data;
+  Round *self = task;
   guint index;
   while ((index = atomic_fetch_add (&self->next, 1)) < self->n_paths)
-    {
-      GError *problem = NULL;
-      if (ctx_check (self->ctx, &problem) && self->sync (self->root, self->paths[index], &problem))
-        continue;
-      g_mutex_lock (&self->lock);
-      if (self->error == NULL)
-        self->error = g_steal_pointer (&problem);
-      g_mutex_unlock (&self->lock);
-      g_clear_error (&problem);
-      atomic_store (&self->next, self->n_paths); /* the others stop */
-    }
-  return NULL;
+    if (!ctx_check (ctx, error) || !self->sync (self->root, self->paths[index], error))
+      return FALSE;
+  return TRUE;
 }
 
 static gboolean
 sync_all (Ctx *ctx, const char *root, const char *const *paths, guint n_paths, SyncOne sync, GError **error)
 {
-  Round round = { .ctx = ctx, .root = root, .paths = paths, .n_paths = n_paths, .sync = sync };
-  GThread *threads[MAX_THREADS];
-  guint n_threads = MIN (n_paths, MAX_THREADS);
+  Round round = { .root = root, .paths = paths, .n_paths = n_paths, .sync = sync };
   atomic_init (&round.next, 0);
-  g_mutex_init (&round.lock);
-  for (guint i = 1; i < n_threads; i++)
-    threads[i] = g_thread_new ("sync", work, &round);
-  work (&round);
-  for (guint i = 1; i < n_threads; i++)
-    g_thread_join (threads[i]);
-  g_mutex_clear (&round.lock);
-  if (round.error == NULL)
-    return TRUE;
-  g_propagate_error (error, round.error);
-  return FALSE;
+  return workers_run (ctx, MIN (n_paths, MAX_THREADS), sync_some, &round, error);
 }
 
 static gboolean
