@@ -84,21 +84,20 @@ AVX512_TARGET void
 rank_encode_avx512 (RankEncoding *self, const guint8 *plane, gsize n_groups)
 {
   const __m512i exponent = _mm512_set1_epi8 (0x7f);
-  __m512i ranks[RANK_COUNT];
+  guint8 ranks[RANK_COUNT]; /* a copy that no store can change */
   Pen pens[RANK_COUNT];
+  memcpy (ranks, self->ranks, sizeof ranks);
   pens_begin (self, pens);
-  for (guint k = 0; k < RANK_COUNT; k++)
-    ranks[k] = _mm512_set1_epi8 ((char) self->ranks[k]);
   for (gsize i = 0; i < n_groups; i++)
     {
       __m512i v = _mm512_loadu_si512 (plane + 64 * i);
       __m512i e = _mm512_and_si512 (v, exponent);
-      guint64 match = _mm512_cmpeq_epi8_mask (e, ranks[0]), left = ~match;
+      guint64 match = _mm512_cmpeq_epi8_mask (e, _mm512_set1_epi8 ((char) ranks[0])), left = ~match;
       store_u64 (self->signs.bytes + 8 * i, _mm512_movepi8_mask (v));
       store_u64 (self->levels[0].bytes + 8 * i, match);
       UNARY_LEVELS
       {
-        match = _mm512_cmpeq_epi8_mask (e, ranks[k]);
+        match = _mm512_cmpeq_epi8_mask (e, _mm512_set1_epi8 ((char) ranks[k]));
         pen_write (&pens[k], _pext_u64 (match, left), (guint) _mm_popcnt_u64 (left));
         left &= ~match;
       }
@@ -119,20 +118,19 @@ AVX512_TARGET gboolean
 rank_decode_avx512 (RankDecoding *self, guint8 *plane, gsize n_groups)
 {
   const __m512i sign = _mm512_set1_epi8 ((char) 0x80);
-  __m512i ranks[RANK_COUNT];
+  guint8 ranks[RANK_COUNT]; /* a copy that no store can change */
   gsize at[RANK_COUNT] = { 0 }, n_escapes = 0;
-  for (guint k = 0; k < RANK_COUNT; k++)
-    ranks[k] = _mm512_set1_epi8 ((char) self->ranks[k]);
+  memcpy (ranks, self->ranks, sizeof ranks);
   for (gsize i = 0; i < n_groups; i++)
     {
       guint64 match = load_u64 (self->levels[0].bytes + 8 * i), left = ~match;
-      __m512i v = ranks[0];
+      __m512i v = _mm512_set1_epi8 ((char) ranks[0]);
       UNARY_LEVELS
       {
         match = _pdep_u64 (peek_bits (self->levels[k].bytes, at[k]), left);
         at[k] += (gsize) _mm_popcnt_u64 (left);
         left ^= match;
-        v = _mm512_mask_mov_epi8 (v, match, ranks[k]);
+        v = _mm512_mask_set1_epi8 (v, match, (char) ranks[k]);
       }
       v = _mm512_mask_expand_epi8 (v, left, _mm512_loadu_si512 (self->escapes + n_escapes));
       n_escapes += (gsize) _mm_popcnt_u64 (left);
