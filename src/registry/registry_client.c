@@ -28,7 +28,8 @@ struct RegistryClient {
   char *base;   /* "https://host" */
   char *origin; /* the same with a port */
   char *basic;  /* "Basic ..." of the credentials; or NULL */
-  gboolean plain_http, plain_oci;
+  gboolean plain_http;
+  gint plain_oci; /* atomic */
   gint wire; /* WireState, atomic */
   GMutex lock;
   Grant grants[N_REGISTRY_ACTIONS];
@@ -131,7 +132,13 @@ registry_client_is_home (const RegistryClient *self, const char *url)
 WireState
 registry_client_wire (const RegistryClient *self)
 {
-  return self->plain_oci ? WIRE_NOT_SPOKEN : (WireState) g_atomic_int_get (&self->wire);
+  return g_atomic_int_get (&self->plain_oci) ? WIRE_NOT_SPOKEN : (WireState) g_atomic_int_get (&self->wire);
+}
+
+void
+registry_client_refuse_wire (RegistryClient *self)
+{
+  g_atomic_int_set (&self->plain_oci, TRUE);
 }
 
 /* Whether the registry itself answered, not somebody it redirected to. */

@@ -33,3 +33,5 @@ gboolean registry_client_call (Ctx *ctx, RegistryClient *self, RegistryAction ac
                                HttpReply *out_reply, GError **error);
 /* Whether the server speaks the chunk wire, as far as its answers told; WIRE_NOT_SPOKEN when it shall not be used. */
 WireState registry_client_wire (const RegistryClient *self);
+/* From now on it does not, whatever it says. */
+void registry_client_refuse_wire (RegistryClient *self);

@@ -41,6 +41,8 @@ gboolean remote_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, c
 char *remote_start_upload (Ctx *ctx, Remote *self, guint64 *out_min_piece_bytes, GError **error);
 /* Tells the registry to forget a session; never fails, and does not wait long. */
 void remote_cancel_upload (Ctx *ctx, Remote *self, const char *location);
+/* FALSE with DATA_LOSS (reason DIGEST_INVALID) when the registry says that it stored something else. */
+gboolean remote_check_stored (Remote *self, const HttpReply *reply, const Digest *digest, GError **error);
 /* PUT <location>?digest= without a body. TRUE also when a lost answer hid that the blob is complete. */
 gboolean remote_close_upload (Ctx *ctx, Remote *self, const char *location, const Digest *digest, GError **error);
 /* The newest Location of an answer replaces `*location`; an answer without one leaves it. */
@@ -49,7 +51,9 @@ gboolean remote_follow_location (const HttpReply *reply, const char *request_url
 /* Bytes that the session holds. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN) when the registry has forgotten it. */
 gboolean remote_upload_offset (Ctx *ctx, Remote *self, char **location, guint64 *out_offset, GError **error);
 
-/* Pushes over the chunk wire. `location` is an open session (taken over) that may hold bytes already, from an
+/* Of an error: the registry, or something before it, does not let frames through. */
+#define REMOTE_WIRE_REFUSED "WireRefused"
+/* Pushes over the chunk wire. UNIMPLEMENTED (reason REMOTE_WIRE_REFUSED): the content may go as a plain body. `location` is an open session (taken over) that may hold bytes already, from an
  * earlier process, when `is_resumed`. */
 gboolean remote_push_frames (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, char *location,
                              gboolean is_resumed, const char *resume_path, RemoteProgress *progress,

@@ -150,6 +150,13 @@ frames_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **error
   return (gssize) n;
 }
 
+/* Statuses of proxies that know no PATCH, no body without a length, or no such content. */
+static gboolean
+is_refusal (guint status)
+{
+  return status == 405 || status == 411 || status == 415 || status == 501;
+}
+
 static gboolean
 patch (Ctx *ctx, FramePush *self, GError **error)
 {
@@ -165,8 +172,15 @@ patch (Ctx *ctx, FramePush *self, GError **error)
                     .upload_size = -1,
                     .no_redirects = TRUE };
   g_auto (HttpReply) reply = { 0 };
-  if (!registry_client_call (ctx, self->remote->client, REGISTRY_PUSH, &call, &reply, error)
-      || !remote_follow_location (&reply, url, &next, error))
+  g_autoptr (GError) failure = NULL;
+  if (!registry_client_call (ctx, self->remote->client, REGISTRY_PUSH, &call, &reply, &failure))
+    {
+      if (is_refusal (reply.status))
+        return am_fail (error, AM_ERROR_UNIMPLEMENTED, REMOTE_WIRE_REFUSED, "%s", failure->message);
+      g_propagate_error (error, g_steal_pointer (&failure));
+      return FALSE;
+    }
+  if (!remote_follow_location (&reply, url, &next, error))
     return FALSE;
   take_location (self, g_steal_pointer (&next));
   const char *offset = http_reply_header (&reply, "x-ai-models-upload-offset");
@@ -370,8 +384,13 @@ remote_push_frames (Ctx *ctx, Remote *remote, Reader *content, const Digest *exp
   self.sent = g_array_new (FALSE, FALSE, sizeof (Mark));
   sha256_init (&self.acked.hash);
   g_mutex_init (&self.lock);
-  gboolean done = (!is_resumed || resynchronize (ctx, &self, error))
-                  && run (ctx, &self, is_resumed, expected, out_digest, error);
+  g_autoptr (GError) failure = NULL;
+  gboolean done = (!is_resumed || resynchronize (ctx, &self, &failure))
+                  && run (ctx, &self, is_resumed, expected, out_digest, &failure);
+  if (am_error_has_reason (failure, REMOTE_WIRE_REFUSED))
+    remote_cancel_upload (ctx, remote, self.location);
+  if (failure != NULL)
+    g_propagate_error (error, g_steal_pointer (&failure));
   g_clear_pointer (&self.pipeline, push_pipeline_free);
   g_array_unref (self.sent);
   g_mutex_clear (&self.lock);

@@ -68,7 +68,7 @@ put_whole (Ctx *ctx, Remote *self, Reader *content, const char *location, const 
   g_auto (HttpReply) reply = { 0 };
   gboolean done = registry_client_call (ctx, self->client, REGISTRY_PUSH, &call, &reply, error);
   *out_status = reply.status;
-  return done;
+  return done && remote_check_stored (self, &reply, digest, error);
 }
 
 /* One PATCH of [offset, offset + size). */
@@ -240,8 +240,18 @@ push_large (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, con
     return push_whole (ctx, self, content, expected, location, progress, out_digest, error);
   if (!is_resumed)
     resume_file_save (ctx, resume_path, location);
-  return remote_push_frames (ctx, self, content, expected, g_steal_pointer (&location), is_resumed, resume_path,
-                             progress, out_digest, error);
+  g_autoptr (GError) failure = NULL;
+  if (remote_push_frames (ctx, self, content, expected, g_steal_pointer (&location), is_resumed, resume_path, progress,
+                          out_digest, &failure))
+    return TRUE;
+  if (am_error_has_reason (failure, REMOTE_WIRE_REFUSED))
+    {
+      registry_client_refuse_wire (self->client);
+      resume_file_remove (resume_path);
+      return push_whole (ctx, self, content, expected, NULL, progress, out_digest, error);
+    }
+  g_propagate_error (error, g_steal_pointer (&failure));
+  return FALSE;
 }
 
 gboolean

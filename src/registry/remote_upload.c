@@ -92,8 +92,8 @@ remote_upload_offset (Ctx *ctx, Remote *self, char **location, guint64 *out_offs
                      self->base.display);
 }
 
-static gboolean
-check_stored_digest (Remote *self, const HttpReply *reply, const Digest *digest, GError **error)
+gboolean
+remote_check_stored (Remote *self, const HttpReply *reply, const Digest *digest, GError **error)
 {
   const char *told = http_reply_header (reply, "docker-content-digest");
   char text[DIGEST_STRING_SIZE];
@@ -116,7 +116,7 @@ remote_close_upload (Ctx *ctx, Remote *self, const char *location, const Digest 
   g_autoptr (GError) failure = NULL;
   gboolean has = FALSE;
   if (registry_client_call (ctx, self->client, REGISTRY_PUSH, &call, &reply, &failure))
-    return check_stored_digest (self, &reply, digest, error);
+    return remote_check_stored (self, &reply, digest, error);
   /* An earlier answer may have been lost: then the session is gone because the blob is complete. */
   if (am_error_is (failure, AM_ERROR_NOT_FOUND))
     {

@@ -80,7 +80,8 @@ remote_has_blob (Ctx *ctx, Remote *self, const Digest *digest, gboolean *out_has
   return FALSE;
 }
 
-/* POST ?mount=&from=: 201 is the blob, 202 an ordinary session, which is not wanted. */
+/* POST ?mount=&from=: 201 is the blob, 202 an ordinary session, which is not wanted; a refusal means that the blob has
+ * to be sent. */
 static gboolean
 remote_mount_blob (Ctx *ctx, Repository *base, const Digest *digest, const char *from_repository,
                    gboolean *out_mounted, GError **error)
@@ -93,11 +94,19 @@ remote_mount_blob (Ctx *ctx, Repository *base, const Digest *digest, const char 
                                               digest_format (digest, text), from_repository);
   HttpCall call = { .method = "POST", .url = url, .idempotent = TRUE, .no_redirects = TRUE };
   g_auto (HttpReply) reply = { 0 };
-  if (!registry_client_call (ctx, self->client, REGISTRY_PUSH, &call, &reply, error))
-    return FALSE;
+  g_autoptr (GError) failure = NULL;
+  if (!registry_client_call (ctx, self->client, REGISTRY_PUSH, &call, &reply, &failure))
+    {
+      if (reply.status < 400 || reply.status >= 500 || reply.status == 429)
+        {
+          g_propagate_error (error, g_steal_pointer (&failure));
+          return FALSE;
+        }
+      am_ignore (&failure, "a blob that cannot be mounted is sent");
+    }
   *out_mounted = reply.status == 201;
   g_autofree char *location = NULL;
-  if (!*out_mounted && remote_follow_location (&reply, url, &location, NULL) && location != NULL)
+  if (reply.status == 202 && remote_follow_location (&reply, url, &location, NULL) && location != NULL)
     remote_cancel_upload (ctx, self, location);
   return TRUE;
 }

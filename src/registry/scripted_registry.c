@@ -175,6 +175,7 @@ scripted_registry_start (ScriptedRegistry *self, const ScriptRule *rules, guint 
     { "GET", "/{any+}", answer, 0, FALSE },
     { "DELETE", "/{any+}", answer, 0, FALSE },
     { "POST", "/{any+}", answer, BODY_LIMIT_BYTES, FALSE },
+    { "POST", "/{any+}/", answer, BODY_LIMIT_BYTES, FALSE },
     { "PUT", "/{any+}", answer, BODY_LIMIT_BYTES, FALSE },
     { "PATCH", "/{any+}", answer, BODY_LIMIT_BYTES, FALSE },
   };
