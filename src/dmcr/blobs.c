@@ -78,14 +78,17 @@ frame_body_free (gpointer data)
   g_free (self);
 }
 
-/* A blob belongs to a repository by its layer link; manifests can be read as blobs too. */
+typedef gboolean (*FindLink) (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                              gboolean *out_exists, GError **error);
+
+/* A blob belongs to a repository by its layer link, which `find` asks for; manifests can be read as blobs too. */
 static gboolean
-require_membership (Ctx *ctx, Dmcr *self, const char *repository, const Digest *digest, GError **error)
+require_membership (Ctx *ctx, Dmcr *self, const char *repository, const Digest *digest, FindLink find, GError **error)
 {
   gboolean found = FALSE;
   char text[DIGEST_STRING_SIZE];
   ObjectStore *objects = blob_store_objects (self->blobs);
-  if (!layer_link_exists (ctx, objects, repository, digest, &found, error)
+  if (!find (ctx, objects, repository, digest, &found, error)
       || (!found && !manifest_link_exists (ctx, objects, repository, digest, &found, error)))
     return FALSE;
   return found
@@ -166,8 +169,10 @@ dmcr_get_blob (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   Digest digest;
   g_autoptr (GError) problem = NULL;
   const char *repository = dmcr_repository (req, error);
+  /* Who asks by HEAD is about to push what is missing, and a manifest that names the rest. */
+  FindLink find = g_str_equal (http_request_method (req), "HEAD") ? layer_link_claim : layer_link_exists;
   if (repository == NULL || !dmcr_digest_param (req, &digest, error)
-      || !require_membership (ctx, self, repository, &digest, error))
+      || !require_membership (ctx, self, repository, &digest, find, error))
     return FALSE;
   dmcr_digest_header (res, &digest);
   http_response_headerf (res, "ETag", "\"%s\"", http_request_param (req, "digest"));
@@ -199,7 +204,7 @@ dmcr_delete_blob (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   Digest digest;
   const char *repository = dmcr_repository (req, error);
   if (repository == NULL || !dmcr_digest_param (req, &digest, error)
-      || !require_membership (ctx, self, repository, &digest, error)
+      || !require_membership (ctx, self, repository, &digest, layer_link_exists, error)
       || !layer_link_remove (ctx, blob_store_objects (self->blobs), repository, &digest, error))
     return FALSE;
   http_response_status (res, 202);

@@ -1,6 +1,8 @@
 #include "dmcr/dmcr.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "net/http_client.h"
@@ -235,6 +237,29 @@ test_mount_and_membership (Fixture *self, gconstpointer data)
   expect_blob (self, "team/a", (const guint8 *) "hello", 5);
 }
 
+/* Who is told by HEAD that a blob is there may name it in a manifest: its link is made young again. */
+static void
+test_head_renews_link (Fixture *self, gconstpointer data)
+{
+  g_auto (HttpReply) reply = { 0 };
+  g_autofree char *location = start_upload (self, "team/a");
+  g_autofree char *end = with_digest (location, "hello", 5, DIGEST_SHA256);
+  const char *digest = strstr (end, "sha256:");
+  g_autofree char *blob = g_strdup_printf ("/v2/team/a/blobs/%s", digest);
+  g_autofree char *link = g_strdup_printf ("%s/docker/registry/v2/repositories/team/a/_layers/sha256/%s/link", self->root,
+                                           digest + strlen ("sha256:"));
+  struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, { .tv_sec = time (NULL) - 13 * 3600 } };
+  struct stat info;
+  g_assert_cmpuint (call (self, "PUT", end, NULL, "hello", 5, &reply), ==, 201);
+  g_assert_cmpint (utimensat (AT_FDCWD, link, times, 0), ==, 0);
+  g_assert_cmpuint (call (self, "GET", blob, NULL, NULL, 0, &reply), ==, 200);
+  g_assert_cmpint (stat (link, &info), ==, 0);
+  g_assert_cmpint (info.st_mtim.tv_sec, ==, times[1].tv_sec);
+  g_assert_cmpuint (call (self, "HEAD", blob, NULL, NULL, 0, &reply), ==, 200);
+  g_assert_cmpint (stat (link, &info), ==, 0);
+  g_assert_cmpint (info.st_mtim.tv_sec, >=, times[1].tv_sec + 12 * 3600);
+}
+
 static void
 test_bad_requests (Fixture *self, gconstpointer data)
 {
@@ -274,6 +299,7 @@ main (int argc, char **argv)
   ADD ("/dmcr/other-algorithm", test_other_algorithm);
   ADD ("/dmcr/chunk-wire", test_chunk_wire);
   ADD ("/dmcr/mount-and-membership", test_mount_and_membership);
+  ADD ("/dmcr/head-renews-link", test_head_renews_link);
   ADD ("/dmcr/bad-requests", test_bad_requests);
   return g_test_run ();
 }

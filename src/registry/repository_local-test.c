@@ -1,6 +1,8 @@
 #include "registry/repository_local.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "oci/manifest.h"
 #include "registry/manifest_store.h"
@@ -158,6 +160,51 @@ test_membership (Fixture *self, gconstpointer data)
   g_assert_true (repository_blob_exists (self->ctx, other, &digest, NULL, NULL));
   g_assert_null (repository_local_new (self->store.blobs, "Bad", &error));
   g_assert_true (am_error_has_reason (error, "NAME_INVALID"));
+}
+
+typedef enum { ASK, PUSH, MOUNT, READ, N_WAYS } Way;
+
+static void
+use_blob (Fixture *self, Way way, GBytes *bytes, const Digest *digest)
+{
+  g_autoptr (GByteArray) got = g_byte_array_new ();
+  g_autoptr (GError) error = NULL;
+  FixtureProgress progress;
+  gboolean mounted = FALSE;
+  if (way == ASK)
+    g_assert_true (repository_blob_exists (self->ctx, self->repository, digest, NULL, &error));
+  else if (way == PUSH)
+    push (self, self->repository, bytes, TRUE, &progress);
+  else if (way == MOUNT)
+    g_assert_true (repository_mount_blob (self->ctx, self->repository, digest, "team/m", &mounted, &error));
+  else
+    g_assert_true (repository_read_blob (self->ctx, self->repository, digest, 0, 1, fixture_append, got, &error));
+  g_assert_no_error (error);
+}
+
+/* Whoever is told that a blob is there may name it later: its link is made young again. Reading does not. */
+static void
+test_old_link (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GBytes) bytes = fixture_noise (1000, 1);
+  FixtureProgress progress;
+  Digest digest;
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  struct stat info;
+  push (self, self->repository, bytes, FALSE, &progress);
+  fixture_digest (bytes, &digest);
+  g_autofree char *path = g_strdup_printf ("%s/docker/registry/v2/repositories/team/m/_layers/sha256/%s/link",
+                                           self->store.root, digest_hex (&digest, hex));
+  for (Way way = ASK; way < N_WAYS; way++)
+    for (guint is_old = 0; is_old < 2; is_old++)
+      {
+        time_t age = is_old ? 13 * 3600 : 11 * 3600;
+        struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, { .tv_sec = time (NULL) - age } };
+        g_assert_cmpint (utimensat (AT_FDCWD, path, times, 0), ==, 0);
+        use_blob (self, way, bytes, &digest);
+        g_assert_cmpint (stat (path, &info), ==, 0);
+        g_assert_cmpint (time (NULL) - info.st_mtim.tv_sec < 3600, ==, is_old && way != READ);
+      }
 }
 
 static void
@@ -431,6 +478,7 @@ main (int argc, char **argv)
   ADD ("ranges", test_ranges);
   ADD ("chunks", test_chunks);
   ADD ("membership", test_membership);
+  ADD ("old-link", test_old_link);
   ADD ("wrong-digest", test_wrong_digest);
   ADD ("broken-content", test_broken_content);
   ADD ("manifests", test_manifests);

@@ -44,8 +44,14 @@ stat_member (Ctx *ctx, Local *self, const Digest *digest, BlobInfo *out_info, GE
 static gboolean
 local_blob_exists (Ctx *ctx, Repository *base, const Digest *digest, guint64 *out_size, GError **error)
 {
+  Local *self = (Local *) base;
+  gboolean is_linked = FALSE;
   BlobInfo info;
-  if (!stat_member (ctx, (Local *) base, digest, &info, error))
+  if (!layer_link_claim (ctx, objects_of (self), self->base.name, digest, &is_linked, error))
+    return FALSE;
+  if (!is_linked)
+    return fail_no_blob (self, digest, error);
+  if (!blob_store_stat (ctx, self->blobs, digest, &info, error))
     return FALSE;
   if (out_size != NULL)
     *out_size = info.size_bytes;
@@ -60,7 +66,7 @@ adopt (Ctx *ctx, Local *self, const Digest *digest, gboolean *out_adopted, guint
   g_autoptr (GError) cause = NULL;
   BlobInfo info;
   gboolean was_linked = FALSE;
-  if (!layer_link_exists (ctx, objects_of (self), self->base.name, digest, &was_linked, error)
+  if (!layer_link_claim (ctx, objects_of (self), self->base.name, digest, &was_linked, error)
       || (!was_linked && !layer_link_put (ctx, objects_of (self), self->base.name, digest, error)))
     return FALSE;
   *out_adopted = blob_store_stat (ctx, self->blobs, digest, &info, &cause);

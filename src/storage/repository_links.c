@@ -2,10 +2,14 @@
 
 #include <string.h>
 
+#include "storage/upload_session.h"
+
 #define ROOT "docker/registry/v2/repositories/"
 #define LINK_LIMIT_BYTES 256
 #define DESCRIPTOR_LIMIT_BYTES (4u << 20)
 #define PAGE 1000u
+/* A link this old is renewed for whoever may name it; collection goes by twice as much. */
+#define LINK_YOUNG_MS (UPLOAD_SESSION_TTL_MS / 2)
 /* Sorts behind every character a key may hold. */
 #define BEHIND_ALL "\xf4\x8f\xbf\xbf"
 
@@ -41,6 +45,27 @@ layer_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const
 {
   g_autofree char *key = link_key (repository, LAYERS, digest);
   return object_store_exists (ctx, objects, key, out_exists, error);
+}
+
+gboolean
+layer_link_claim (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, gboolean *out_exists,
+                  GError **error)
+{
+  g_autofree char *key = link_key (repository, LAYERS, digest);
+  g_autoptr (GError) problem = NULL;
+  ObjectInfo info;
+  gboolean found = object_store_stat (ctx, objects, key, &info, &problem);
+  if (found && g_get_real_time () / 1000 - info.modified_ms >= LINK_YOUNG_MS
+      && !put_link (ctx, objects, key, digest, &problem)
+      && (am_error_is (problem, AM_ERROR_PERMISSION_DENIED) || am_error_is (problem, AM_ERROR_RESOURCE_EXHAUSTED)))
+    am_ignore (&problem, "who cannot renew a link cannot put a manifest either");
+  if (problem != NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  *out_exists = found;
+  return TRUE;
 }
 
 gboolean

@@ -1,6 +1,8 @@
 #include "storage/storage_fixture.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,6 +176,22 @@ char *
 fixture_path (const StorageFixture *self, const char *key)
 {
   return g_strdup_printf ("%s/%s", self->dir, key);
+}
+
+void
+fixture_age (const StorageFixture *self, const char *prefix, guint hours)
+{
+  g_autofree char *keys = fixture_list (self->fs, prefix, 1000);
+  g_auto (GStrv) parts = g_strsplit (keys, " ", -1);
+  for (guint i = 0; parts[i] != NULL; i++)
+    {
+      g_autofree char *path = fixture_path (self, parts[i]);
+      struct stat info;
+      g_assert_cmpint (stat (path, &info), ==, 0);
+      struct timespec times[2] = { info.st_atim, info.st_mtim };
+      times[1].tv_sec -= (time_t) hours * 3600;
+      g_assert_cmpint (utimensat (AT_FDCWD, path, times, 0), ==, 0);
+    }
 }
 
 void

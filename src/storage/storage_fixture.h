@@ -41,6 +41,8 @@ char *fixture_list (ObjectStore *objects, const char *prefix, guint page);
 guint fixture_count (ObjectStore *objects, const char *prefix);
 /* Changes one byte of a stored object. */
 void fixture_flip (const StorageFixture *self, const char *key, gsize offset, guint8 mask);
+/* Makes every object below `prefix` look `hours` older than it is. */
+void fixture_age (const StorageFixture *self, const char *prefix, guint hours);
 char *fixture_path (const StorageFixture *self, const char *key);
 
 Digest fixture_digest (GBytes *bytes, DigestAlgorithm algorithm);
