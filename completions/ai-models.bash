@@ -95,7 +95,7 @@ _ai_models ()
         --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--from-plain-http --from-ca-file --from-insecure --from-username --from-password-file --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      options="--referrers --from-plain-http --from-ca-file --from-insecure --from-username --from-password-file --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
       values="--from-ca-file --from-username --from-password-file --store --ca-file --username -u --password-file --log-format"
       kinds="reference reference"
       ;;

@@ -7,6 +7,7 @@
 #include "delivery/artifact_copy.h"
 
 typedef struct {
+  gboolean referrers;
   RegistryOptions from;
 } Settings;
 
@@ -14,13 +15,15 @@ typedef struct {
   OPTION (Settings, from.member, name, '\0', type, argument, NULL, help)
 
 static const Option options[] = {
+  OPTION (Settings, referrers, "referrers", 'r', OPTION_FLAG, NULL, NULL,
+          "copy what refers to it too, such as signatures"),
   FROM (plain_http, "from-plain-http", OPTION_FLAG, NULL, "speak HTTP without TLS to the source"),
   FROM (ca_file, "from-ca-file", OPTION_TEXT, "FILE", "certificates to trust for the source"),
   FROM (insecure, "from-insecure", OPTION_FLAG, NULL, "do not check the source's certificate"),
   FROM (username, "from-username", OPTION_TEXT, "NAME", "user for the source"),
   FROM (password_file, "from-password-file", OPTION_TEXT, "FILE", "read the source's password from a file"),
 };
-static const OptionGroup group = { "Options for the source registry", options, G_N_ELEMENTS (options) };
+static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
 /* What is given for the destination is meant for the source too only when that is the same registry: a
  * password never reaches a host it was not given for. */
@@ -41,7 +44,7 @@ check_digest (const Target *destination, const CopyResult *result, GError **erro
 }
 
 static void
-answer (Cli *cli, const char *const *arguments, const CopyResult *result)
+answer (Cli *cli, const char *const *arguments, gboolean has_referrers, const CopyResult *result)
 {
   yyjson_mut_val *root;
   g_autoptr (yyjson_mut_doc) doc = report_new (&root);
@@ -51,18 +54,27 @@ answer (Cli *cli, const char *const *arguments, const CopyResult *result)
   report_number (doc, root, "manifests", result->n_manifests);
   report_number (doc, root, "blobs", result->n_blobs);
   report_number (doc, root, "mountedBlobs", result->n_mounted_blobs);
+  if (has_referrers)
+    {
+      report_number (doc, root, "referrers", result->n_referrers);
+      report_number (doc, root, "missingReferrers", result->n_missing_referrers);
+    }
   report_number (doc, root, "logicalBytes", result->logical_bytes);
   report_number (doc, root, "movedBytes", result->moved_bytes);
   cli_answer (cli, doc);
 }
 
 static void
-say (Cli *cli, const char *const *arguments, const CopyResult *result)
+say (Cli *cli, const char *const *arguments, gboolean has_referrers, const CopyResult *result)
 {
   char digest[DIGEST_STRING_SIZE];
   g_autofree char *size = text_bytes (result->logical_bytes), *moved = text_bytes (result->moved_bytes);
   cli_say (cli, "Copied  %s to %s\nDigest  %s\nSize    %s in %u blobs\nMoved   %s\n", arguments[0], arguments[1],
            digest_format (&result->digest, digest), size, result->n_blobs, moved);
+  if (has_referrers)
+    cli_say (cli, "With    %u referrers\n", result->n_referrers);
+  if (result->n_missing_referrers > 0)
+    cli_remark (cli, "Note: the source lists %u referrers that it does not have", result->n_missing_referrers);
 }
 
 static gboolean
@@ -79,7 +91,12 @@ copy (Ctx *ctx, Cli *cli, const Settings *settings, const Target *source, const 
     return FALSE;
   g_autoptr (Progress) progress = cli_progress (cli, "copying");
   TransferEvents events = report_progress (progress);
-  CopyOptions copy_options = { .same_place = same_place, .local = cli_store_if_any (cli), .events = &events };
+  CopyOptions copy_options = {
+    .same_place = same_place,
+    .referrers = settings->referrers,
+    .local = cli_store_if_any (cli),
+    .events = &events,
+  };
   return artifact_copy (ctx, from, source->selector, to, destination->reference->tag, &copy_options, out_result,
                         error);
 }
@@ -87,16 +104,17 @@ copy (Ctx *ctx, Cli *cli, const Settings *settings, const Target *source, const 
 static gboolean
 run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GError **error)
 {
+  const Settings *settings = data;
   CopyResult result;
   g_autoptr (Target) source = target_parse (arguments[0], error);
   if (source == NULL)
     return FALSE;
   g_autoptr (Target) destination = target_parse (arguments[1], error);
-  if (destination == NULL || !copy (ctx, cli, data, source, destination, &result, error)
+  if (destination == NULL || !copy (ctx, cli, settings, source, destination, &result, error)
       || !check_digest (destination, &result, error))
     return FALSE;
-  answer (cli, arguments, &result);
-  say (cli, arguments, &result);
+  answer (cli, arguments, settings->referrers, &result);
+  say (cli, arguments, settings->referrers, &result);
   return TRUE;
 }
 
@@ -104,6 +122,7 @@ static const Example examples[] = {
   { "copy minilm:v1 registry.example/team/minilm:v1", "Publish a model of the local store in a registry." },
   { "copy registry.example/team/minilm:v1 minilm:v1", "The other way." },
   { "copy old.example/m:v1 new.example/m:v1", "From registry to registry, nothing kept here." },
+  { "copy --referrers old.example/m:v1 new.example/m:v1", "With its signatures and everything else that refers to it." },
 };
 
 const Command copy_command = {

@@ -10,6 +10,11 @@
 #define N_BLOBS_AT_ONCE 2
 #define MAX_INDEX_DEPTH 8
 #define MAX_MANIFESTS 10000u
+#define MAX_MANIFEST_BYTES (256u << 20) /* of all of them: they are in memory */
+#define MAX_REFERRER_DEPTH 8 /* referrers of referrers */
+
+/* Reason: a list of referrers names something that does not refer. */
+#define NO_REFERRER "NoReferrer"
 
 /* A manifest that is to be copied, its exact bytes. */
 typedef struct {
@@ -17,6 +22,7 @@ typedef struct {
   char *media_type;
   Digest digest;
   Manifest *manifest;
+  int referrer_depth; /* 0: of the artifact itself */
 } Part;
 
 typedef struct {
@@ -28,6 +34,9 @@ typedef struct {
   atomic_uint next_blob;
   atomic_uint n_mounted;
   guint64 moved_bytes;
+  guint64 manifest_bytes; /* of the parts */
+  int referrer_depth;     /* of what is collected now */
+  guint n_referrers, n_missing_referrers;
 } Copy;
 
 static void
@@ -57,29 +66,88 @@ read_part (Ctx *ctx, Copy *self, const char *selector, GError **error)
   return g_steal_pointer (&part);
 }
 
-/* Reads a manifest and what it names, depth first. */
+/* A referrer that is listed must refer to what it is listed for. */
 static gboolean
-collect (Ctx *ctx, Copy *self, const char *selector, int depth, Digest *out_digest, GError **error)
+check_subject (const Part *part, const char *selector, const Digest *subject, GError **error)
+{
+  return subject == NULL
+         || (part->manifest->subject != NULL && digest_equal (&part->manifest->subject->digest, subject))
+         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, NO_REFERRER, "%s refers to something else", selector);
+}
+
+/* Reads a manifest and what it names, depth first. `subject` (or NULL) is what it must refer to. */
+static gboolean
+collect (Ctx *ctx, Copy *self, const char *selector, const Digest *subject, int depth, Digest *out_digest,
+         GError **error)
 {
   g_autoptr (Part) part = read_part (ctx, self, selector, error);
-  if (part == NULL)
+  if (part == NULL || !check_subject (part, selector, subject, error))
     return FALSE;
   *out_digest = part->digest;
   if (g_hash_table_contains (self->seen, &part->digest))
     return TRUE;
-  if (depth > MAX_INDEX_DEPTH || self->parts->len >= MAX_MANIFESTS)
+  self->manifest_bytes += g_bytes_get_size (part->bytes);
+  if (depth > MAX_INDEX_DEPTH || self->parts->len >= MAX_MANIFESTS || self->manifest_bytes > MAX_MANIFEST_BYTES)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "ManifestInvalid",
-                    "%s names too many manifests, or too deep in one another", selector);
+                    "%s names too many manifests, too large ones, or too deep in one another", selector);
   for (guint i = 0; i < part->manifest->manifests->len; i++)
     {
       const Descriptor *child = part->manifest->manifests->pdata[i];
       Digest child_digest;
       g_autofree char *child_selector = digest_to_string (&child->digest);
-      if (!collect (ctx, self, child_selector, depth + 1, &child_digest, error))
+      if (!collect (ctx, self, child_selector, NULL, depth + 1, &child_digest, error))
         return FALSE;
     }
+  part->referrer_depth = self->referrer_depth;
   g_hash_table_add (self->seen, g_memdup2 (&part->digest, sizeof part->digest));
   g_ptr_array_add (self->parts, g_steal_pointer (&part));
+  return TRUE;
+}
+
+/* A referrer with everything it names. One that is listed and gone, as fallback tags leave them, is counted. */
+static gboolean
+collect_referrer (Ctx *ctx, Copy *self, const Digest *referrer, const Digest *subject, GError **error)
+{
+  g_autofree char *selector = digest_to_string (referrer);
+  g_autoptr (GError) failure = NULL;
+  Digest digest;
+  if (g_hash_table_contains (self->seen, referrer))
+    return TRUE;
+  if (collect (ctx, self, selector, subject, 0, &digest, &failure))
+    {
+      self->n_referrers++;
+      return TRUE;
+    }
+  if (am_error_has_reason (failure, "MANIFEST_UNKNOWN") || am_error_has_reason (failure, NO_REFERRER))
+    {
+      am_ignore (&failure, "the referrer is listed, but gone or none");
+      self->n_missing_referrers++;
+      return TRUE;
+    }
+  g_propagate_error (error, g_steal_pointer (&failure));
+  return FALSE;
+}
+
+/* What refers to the manifests collected so far, to what refers to them, and so on. */
+static gboolean
+collect_referrers (Ctx *ctx, Copy *self, GError **error)
+{
+  for (guint i = 0; i < self->parts->len; i++)
+    {
+      const Part *part = self->parts->pdata[i];
+      g_autoptr (GPtrArray) referrers = repository_list_referrers (ctx, self->from, &part->digest, error);
+      char text[DIGEST_STRING_SIZE];
+      if (referrers == NULL)
+        return FALSE;
+      self->referrer_depth = part->referrer_depth + 1;
+      if (referrers->len > 0 && self->referrer_depth > MAX_REFERRER_DEPTH)
+        return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "ManifestInvalid",
+                        "%s has referrers of referrers, more than %d deep, down to those of %s", self->from->display,
+                        MAX_REFERRER_DEPTH, digest_format (&part->digest, text));
+      for (guint j = 0; j < referrers->len; j++)
+        if (!collect_referrer (ctx, self, referrers->pdata[j], &part->digest, error))
+          return FALSE;
+    }
   return TRUE;
 }
 
@@ -182,27 +250,39 @@ copy_blobs (Ctx *ctx, gpointer data, GError **error)
 }
 
 static gboolean
+put_part (Ctx *ctx, Copy *self, const Part *part, const char *tag, GError **error)
+{
+  Digest written;
+  if (!repository_put_manifest (ctx, self->to, tag, part->media_type, part->bytes, &written, error))
+    return FALSE;
+  return digest_equal (&written, &part->digest)
+         || am_fail (error, AM_ERROR_DATA_LOSS, "DigestMismatch", "%s took a manifest under another digest than it has",
+                     self->to->display);
+}
+
+/* The named manifest follows what it names; what refers to it may need it, so its tag comes last. */
+static gboolean
 put_parts (Ctx *ctx, Copy *self, const Digest *named, const char *tag, GError **error)
 {
+  const Part *last = NULL;
   for (guint i = 0; i < self->parts->len; i++)
     {
       const Part *part = self->parts->pdata[i];
-      const char *reference = digest_equal (&part->digest, named) ? tag : NULL;
-      Digest written;
-      if (!repository_put_manifest (ctx, self->to, reference, part->media_type, part->bytes, &written, error))
+      if (digest_equal (&part->digest, named))
+        last = part;
+      gboolean waits_for_tag = part == last && tag != NULL && i + 1 == self->parts->len;
+      if (!waits_for_tag && !put_part (ctx, self, part, NULL, error))
         return FALSE;
-      if (!digest_equal (&written, &part->digest))
-        return am_fail (error, AM_ERROR_DATA_LOSS, "DigestMismatch",
-                        "%s took a manifest under another digest than it has", self->to->display);
     }
-  return TRUE;
+  return tag == NULL || put_part (ctx, self, last, tag, error);
 }
 
 static gboolean
 run (Ctx *ctx, Copy *self, const char *selector, const char *tag, CopyResult *out_result, GError **error)
 {
   Digest named;
-  if (!collect (ctx, self, selector, 0, &named, error))
+  if (!collect (ctx, self, selector, NULL, 0, &named, error)
+      || (self->options->referrers && !collect_referrers (ctx, self, error)))
     return FALSE;
   guint64 total = list_blobs (self);
   transfer_plan (self->options->events, total, self->blobs->len);
@@ -213,6 +293,8 @@ run (Ctx *ctx, Copy *self, const char *selector, const char *tag, CopyResult *ou
     .n_manifests = self->parts->len,
     .n_blobs = self->blobs->len,
     .n_mounted_blobs = atomic_load (&self->n_mounted),
+    .n_referrers = self->n_referrers,
+    .n_missing_referrers = self->n_missing_referrers,
     .logical_bytes = total,
     .moved_bytes = self->moved_bytes,
   };

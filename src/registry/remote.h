@@ -32,9 +32,19 @@ gboolean remote_push_blob (Ctx *ctx, Repository *self, Reader *content, const Di
 gboolean remote_read_blob (Ctx *ctx, Repository *self, const Digest *digest, guint64 offset_bytes, guint64 size_bytes,
                            BlobSink sink, gpointer data, GError **error);
 GPtrArray *remote_list_tags (Ctx *ctx, Repository *self, GError **error);
+GPtrArray *remote_list_referrers (Ctx *ctx, Repository *self, const Digest *subject, GError **error);
 Recipe *remote_get_recipe (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
 gboolean remote_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
                              TransferProgress progress, gpointer data, GError **error);
+
+/* Adds what a page of a list holds to `items`. */
+typedef gboolean (*TakePage) (Remote *self, const HttpReply *reply, GPtrArray *items, GError **error);
+/* Reads pages from `url` on until one brings nothing new. FAILED_PRECONDITION when they lead to another host. */
+gboolean remote_read_pages (Ctx *ctx, Remote *self, const char *url, TakePage take, GPtrArray *items, GError **error);
+/* After a manifest was put to a registry that did not say it knows its subject: enters it into the index under the
+ * subject's fallback tag. Nothing to do when it has none. */
+gboolean remote_tell_referrer (Ctx *ctx, Remote *self, GBytes *bytes, const char *media_type, const Digest *digest,
+                               GError **error);
 
 /* Starts an upload session: its address, absolute, caller frees. `out_min_piece_bytes` (may be NULL): the least a
  * PATCH but the last must have, 0 when the registry does not say. */

@@ -1,4 +1,4 @@
-/* Lists that a registry tells in pages: tags. */
+/* Lists that a registry tells in pages, and the list of tags. */
 #include "registry/remote.h"
 
 #include <string.h>
@@ -47,11 +47,8 @@ find_next_page (Remote *self, const HttpReply *reply, const char *url, char **ou
   return TRUE;
 }
 
-typedef gboolean (*TakePage) (Remote *self, const HttpReply *reply, GPtrArray *items, GError **error);
-
-/* Reads pages from `url` on until one brings nothing new. */
-static gboolean
-read_pages (Ctx *ctx, Remote *self, const char *url, TakePage take, GPtrArray *items, GError **error)
+gboolean
+remote_read_pages (Ctx *ctx, Remote *self, const char *url, TakePage take, GPtrArray *items, GError **error)
 {
   g_autofree char *at = g_strdup (url);
   for (guint page = 0; at != NULL && page < MAX_PAGES; page++)
@@ -115,7 +112,7 @@ remote_list_tags (Ctx *ctx, Repository *base, GError **error)
   Remote *self = (Remote *) base;
   g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *url = registry_client_url (self->client, "tags/list?n=%d", PAGE_LENGTH);
-  if (!read_pages (ctx, self, url, take_tags, tags, error))
+  if (!remote_read_pages (ctx, self, url, take_tags, tags, error))
     return NULL;
   sort_and_unite (tags);
   return g_steal_pointer (&tags);

@@ -65,6 +65,12 @@ repository_list_tags (Ctx *ctx, Repository *self, GError **error)
   return self->klass->list_tags (ctx, self, error);
 }
 
+GPtrArray *
+repository_list_referrers (Ctx *ctx, Repository *self, const Digest *subject, GError **error)
+{
+  return self->klass->list_referrers (ctx, self, subject, error);
+}
+
 gboolean
 repository_remove_manifest (Ctx *ctx, Repository *self, const char *reference, GError **error)
 {

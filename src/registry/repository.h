@@ -38,6 +38,7 @@ typedef struct {
   gboolean (*put_manifest) (Ctx *ctx, Repository *self, const char *reference, const char *media_type, GBytes *bytes,
                             Digest *out_digest, GError **error);
   GPtrArray *(*list_tags) (Ctx *ctx, Repository *self, GError **error);
+  GPtrArray *(*list_referrers) (Ctx *ctx, Repository *self, const Digest *subject, GError **error);
   gboolean (*remove_manifest) (Ctx *ctx, Repository *self, const char *reference, GError **error);
   void (*free) (Repository *self); /* everything, `self` included, but name and display */
 } RepositoryClass;
@@ -76,10 +77,15 @@ gboolean repository_read_chunks (Ctx *ctx, Repository *self, const Recipe *recip
  * NOT_FOUND (reason MANIFEST_UNKNOWN) names the object and where it was looked for. */
 GBytes *repository_get_manifest (Ctx *ctx, Repository *self, const char *reference, char **out_media_type,
                                  Digest *out_digest, GError **error);
-/* `reference` NULL: by digest only. */
+/* `reference` NULL: by digest only. A manifest with a subject is then among the subject's referrers, also where the
+ * registry does not see to that itself. */
 gboolean repository_put_manifest (Ctx *ctx, Repository *self, const char *reference, const char *media_type,
                                   GBytes *bytes, Digest *out_digest, GError **error);
 GPtrArray *repository_list_tags (Ctx *ctx, Repository *self, GError **error); /* char *, byte order */
+#define REPOSITORY_MAX_REFERRERS 10000u
+/* Digests of the manifests whose subject this is, in no order (Digest, g_free); RESOURCE_EXHAUSTED when there are more
+ * than REPOSITORY_MAX_REFERRERS. One that is named may be gone. */
+GPtrArray *repository_list_referrers (Ctx *ctx, Repository *self, const Digest *subject, GError **error);
 /* A tag is untagged; a digest removes the manifest and its tags. */
 gboolean repository_remove_manifest (Ctx *ctx, Repository *self, const char *reference, GError **error);
 void repository_free (Repository *self);

@@ -365,6 +365,8 @@ test_referrers (Fixture *self, gconstpointer data)
   g_autofree char *both = referrers (self, &subject, NULL);
   g_assert_nonnull (strstr (both, first_text));
   g_assert_nonnull (strstr (both, second_text));
+  g_autoptr (GPtrArray) listed = repository_list_referrers (self->ctx, self->repository, &subject, NULL);
+  g_assert_cmpuint (listed->len, ==, 2);
   g_autofree char *filtered = referrers (self, &subject, "x/b");
   g_assert_null (strstr (filtered, first_text));
   g_assert_nonnull (strstr (filtered, second_text));

@@ -336,6 +336,25 @@ local_list_tags (Ctx *ctx, Repository *base, GError **error)
 }
 
 static gboolean
+take_referrer (const Digest *referrer, GBytes *descriptor, gpointer data, gboolean *goes_on, GError **error)
+{
+  GPtrArray *found = data;
+  g_ptr_array_add (found, g_memdup2 (referrer, sizeof *referrer));
+  return found->len <= REPOSITORY_MAX_REFERRERS
+         || am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "a manifest has more than %u referrers",
+                     REPOSITORY_MAX_REFERRERS);
+}
+
+static GPtrArray *
+local_list_referrers (Ctx *ctx, Repository *base, const Digest *subject, GError **error)
+{
+  g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (g_free);
+  return referrer_walk (ctx, objects_of ((Local *) base), base->name, subject, NULL, take_referrer, found, error)
+           ? g_steal_pointer (&found)
+           : NULL;
+}
+
+static gboolean
 local_remove_manifest (Ctx *ctx, Repository *base, const char *reference, GError **error)
 {
   return manifest_store_remove (ctx, ((Local *) base)->blobs, base->name, reference, error);
@@ -357,6 +376,7 @@ static const RepositoryClass local_class = {
   .get_manifest = local_get_manifest,
   .put_manifest = local_put_manifest,
   .list_tags = local_list_tags,
+  .list_referrers = local_list_referrers,
   .remove_manifest = local_remove_manifest,
   .free = local_free,
 };

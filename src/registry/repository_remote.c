@@ -227,6 +227,9 @@ remote_put_manifest (Ctx *ctx, Repository *base, const char *reference, const ch
     return am_fail (error, AM_ERROR_DATA_LOSS, "DIGEST_INVALID",
                     "%s stored the manifest under %s, but its digest is another: the registry changed it", base->display,
                     told);
+  if (http_reply_header (&reply, "oci-subject") == NULL
+      && !remote_tell_referrer (ctx, self, bytes, media_type, &digest, error))
+    return FALSE;
   if (out_digest != NULL)
     *out_digest = digest;
   return TRUE;
@@ -277,6 +280,7 @@ static const RepositoryClass remote_class = {
   .get_manifest = remote_get_manifest,
   .put_manifest = remote_put_manifest,
   .list_tags = remote_list_tags,
+  .list_referrers = remote_list_referrers,
   .remove_manifest = remote_remove_manifest,
   .free = remote_free,
 };
