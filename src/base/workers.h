@@ -1,4 +1,6 @@
-/* A few threads that share one task until it is done or one of them fails. Used by storage/, registry/ and delivery/. */
+/* A few threads that share one task until it is done or one of them fails. None outlives the call: a pool's threads
+ * would, and end after the libraries' state they hold was torn down. Used by storage/,
+ * registry/, publish/ and delivery/. */
 #pragma once
 
 #include "base/ctx.h"

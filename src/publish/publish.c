@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/workers.h"
 
 #define LOADED_FILE_LIMIT_BYTES (256u << 20) /* a shard index; formats-safetensors-diffusers.md 2 */
 #define N_PARALLEL_FILES 2
@@ -99,50 +100,54 @@ typedef struct {
 } Moving;
 
 typedef struct {
-  Ctx *ctx; /* cancelled when one file fails, so that the others stop */
   const PublishPlan *plan;
   Repository *repository;
   const TransferEvents *events;
-  GMutex lock;
-  GError *error; /* the first */
-  guint64 moved_bytes;
+  GArray *moving;      /* Moving */
+  guint next;          /* of them, atomic */
+  guint64 moved_bytes; /* atomic */
 } Run;
 
 static void
 on_progress (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
 {
   Run *run = data;
-  g_mutex_lock (&run->lock);
-  run->moved_bytes += moved_bytes;
-  g_mutex_unlock (&run->lock);
+  __atomic_add_fetch (&run->moved_bytes, moved_bytes, __ATOMIC_RELAXED);
   transfer_bytes (run->events, logical_bytes, moved_bytes);
 }
 
-static void
-move_file (gpointer data, gpointer user_data)
+static gboolean
+move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
 {
-  Moving *moving = data;
-  Run *run = user_data;
   const char *target = moving->file->target;
-  g_autoptr (GError) problem = NULL;
   transfer_file (run->events, target);
-  g_autoptr (Reader) reader = local_source_reader (run->plan->source, moving->file->path, &problem);
+  g_autoptr (Reader) reader = local_source_reader (run->plan->source, moving->file->path, error);
   g_autofree char *resume_key = g_strdup_printf ("%s %" G_GUINT64_FORMAT, target, moving->file->size_bytes);
-  if (reader != NULL && reader->size_bytes != moving->file->size_bytes)
-    am_fail (&problem, AM_ERROR_DATA_LOSS, NULL, "its size changed while it was being published");
-  if (problem == NULL
-      && repository_push_blob (run->ctx, run->repository, reader, NULL, resume_key, on_progress, run, &moving->digest,
-                               &problem))
+  if (reader == NULL)
+    return FALSE;
+  if (reader->size_bytes != moving->file->size_bytes)
+    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "its size changed while it was being published");
+  if (!repository_push_blob (ctx, run->repository, reader, NULL, resume_key, on_progress, run, &moving->digest, error))
+    return FALSE;
+  transfer_file_done (run->events, target);
+  return TRUE;
+}
+
+static gboolean
+move_some (Ctx *ctx, gpointer data, GError **error)
+{
+  Run *run = data;
+  guint index;
+  while ((index = (guint) g_atomic_int_add (&run->next, 1)) < run->moving->len)
     {
-      transfer_file_done (run->events, target);
-      return;
+      Moving *moving = &g_array_index (run->moving, Moving, index);
+      if (!ctx_check (ctx, error) || !move_file (ctx, run, moving, error))
+        {
+          g_prefix_error (error, "%s: ", moving->file->target);
+          return FALSE;
+        }
     }
-  g_prefix_error (&problem, "%s: ", target);
-  g_mutex_lock (&run->lock);
-  if (run->error == NULL)
-    run->error = g_steal_pointer (&problem);
-  g_mutex_unlock (&run->lock);
-  ctx_cancel (run->ctx);
+  return TRUE;
 }
 
 static gint
@@ -150,20 +155,6 @@ compare_size (gconstpointer a, gconstpointer b)
 {
   guint64 size_a = ((const Moving *) a)->file->size_bytes, size_b = ((const Moving *) b)->file->size_bytes;
   return size_a < size_b ? 1 : size_a > size_b ? -1 : 0;
-}
-
-/* Largest first, so that the end is not one thread with one large file. */
-static gboolean
-move_files (Run *run, GArray *moving, GError **error)
-{
-  GThreadPool *pool = g_thread_pool_new (move_file, run, N_PARALLEL_FILES, FALSE, NULL);
-  for (guint i = 0; i < moving->len; i++)
-    g_thread_pool_push (pool, &g_array_index (moving, Moving, i), NULL);
-  g_thread_pool_free (pool, FALSE, TRUE);
-  if (run->error == NULL)
-    return TRUE;
-  g_propagate_error (error, g_steal_pointer (&run->error));
-  return FALSE;
 }
 
 /* What the manifest's config says: only what follows from the files themselves. */
@@ -184,14 +175,14 @@ fill_facts (const PublishPlan *plan, ModelpackFacts *facts)
 }
 
 static gboolean
-put_manifest (Run *run, GArray *moving, const char *tag, Digest *out_digest, GError **error)
+put_manifest (Ctx *ctx, Run *run, const char *tag, Digest *out_digest, GError **error)
 {
   g_auto (ModelpackFacts) facts = { 0 };
   g_autoptr (GArray) files = g_array_new (FALSE, FALSE, sizeof (ModelpackFile));
   g_autoptr (GBytes) config = NULL, manifest = NULL;
-  for (guint i = 0; i < moving->len; i++)
+  for (guint i = 0; i < run->moving->len; i++)
     {
-      const Moving *each = &g_array_index (moving, Moving, i);
+      const Moving *each = &g_array_index (run->moving, Moving, i);
       ModelpackFile file = { each->file->target, each->digest, each->file->size_bytes };
       g_array_append_val (files, file);
     }
@@ -201,31 +192,29 @@ put_manifest (Run *run, GArray *moving, const char *tag, Digest *out_digest, GEr
   Digest config_digest;
   digest_of (DIGEST_SHA256, g_bytes_get_data (config, NULL), g_bytes_get_size (config), &config_digest);
   g_autoptr (Reader) reader = reader_new_bytes (config);
-  return repository_push_blob (run->ctx, run->repository, reader, &config_digest, NULL, NULL, NULL, NULL, error)
-         && repository_put_manifest (run->ctx, run->repository, tag, OCI_MANIFEST, manifest, out_digest, error);
+  return repository_push_blob (ctx, run->repository, reader, &config_digest, NULL, NULL, NULL, NULL, error)
+         && repository_put_manifest (ctx, run->repository, tag, OCI_MANIFEST, manifest, out_digest, error);
 }
 
 gboolean
 publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const char *tag, const TransferEvents *events,
              PublishResult *out_result, GError **error)
 {
-  g_autoptr (Ctx) own = ctx_new_child (ctx, -1);
-  Run run = { .ctx = own, .plan = plan, .repository = repository, .events = events };
   g_autoptr (GArray) moving = g_array_new (FALSE, TRUE, sizeof (Moving));
+  Run run = { .plan = plan, .repository = repository, .events = events, .moving = moving };
   for (guint i = 0; i < plan->selection->files->len; i++)
     {
       Moving each = { .file = &g_array_index (plan->selection->files, SelectedFile, i) };
       if (selected_file_is_kept (each.file))
         g_array_append_val (moving, each);
     }
+  /* Largest first, so that the end is not one thread with one large file. */
   g_array_sort (moving, compare_size);
-  g_mutex_init (&run.lock);
   PublishResult result = { .logical_bytes = plan->total_bytes };
   transfer_plan (events, plan->total_bytes, plan->n_files);
-  gboolean ok = move_files (&run, moving, error) && put_manifest (&run, moving, tag, &result.digest, error);
-  g_mutex_clear (&run.lock);
+  if (!workers_run (ctx, N_PARALLEL_FILES, move_some, &run, error) || !put_manifest (ctx, &run, tag, &result.digest, error))
+    return FALSE;
   result.moved_bytes = run.moved_bytes;
-  if (ok)
-    *out_result = result;
-  return ok;
+  *out_result = result;
+  return TRUE;
 }
