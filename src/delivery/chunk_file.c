@@ -12,7 +12,8 @@ struct ChunkFile {
   int fd;
   const Recipe *recipe;
   const char *name;
-  GMutex lock;
+  GMutex writing; /* held while bytes are written: the file system lets one in at a time, and waiting there spins */
+  GMutex lock;    /* the rest */
   GCond changed;
   guint8 *is_right; /* of each chunk */
   gboolean stopping;
@@ -78,6 +79,7 @@ chunk_file_new (Ctx *ctx, int fd, const Recipe *recipe, const char *name)
   self->is_right = g_new0 (guint8, MAX (recipe->entries->len, 1));
   self->block = g_malloc (HASH_BLOCK_BYTES);
   self->hasher = hasher_new (recipe->blob_digest.algorithm);
+  g_mutex_init (&self->writing);
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
   self->thread = g_thread_new ("file-hash", hash_thread, self);
@@ -103,6 +105,7 @@ chunk_file_free (ChunkFile *self)
       stop (self);
       g_thread_join (self->thread);
     }
+  g_mutex_clear (&self->writing);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   hasher_free (self->hasher);
@@ -136,7 +139,10 @@ chunk_file_write (ChunkFile *self, guint64 offset_bytes, const guint8 *bytes, gs
   guint index = recipe_find (self->recipe, offset_bytes);
   g_assert (self->recipe->starts[index] == offset_bytes
             && self->recipe->starts[index + 1] - offset_bytes == size);
-  if (!file_pwrite_all (self->fd, offset_bytes, bytes, size, error))
+  g_mutex_lock (&self->writing);
+  gboolean written = file_pwrite_all (self->fd, offset_bytes, bytes, size, error);
+  g_mutex_unlock (&self->writing);
+  if (!written)
     {
       g_prefix_error (error, "%s: ", self->name);
       return FALSE;

@@ -2,12 +2,15 @@
 
 #include <string.h>
 
+#include "registry/buffer_pool.h"
 #include "storage/chunk_plan.h"
 
 /* What of the content may be in memory between reading and sending. Must hold several batches. */
 #define BUDGET_BYTES (96u << 20)
 /* A batch is asked about in one request and encoded by one worker. */
 #define BATCH_BYTES (24u << 20)
+/* The first one is so small, each other up to twice as large as the one before: sending starts soon. */
+#define FIRST_BATCH_BYTES (2u << 20)
 #define BATCH_CHUNKS 256u
 /* Slow content is not held back for a full batch. */
 #define BATCH_MAX_AGE_US (G_USEC_PER_SEC)
@@ -23,11 +26,14 @@ typedef struct {
   Digest digest;
   Sha256 blob_hash; /* behind this chunk */
   gboolean is_reference;
-  GByteArray *frame; /* NULL until the batch is done */
+  guint8 *frame; /* NULL until the batch is done, and for a reference */
+  gsize frame_size;
+  guint8 reference[CHUNK_HEADER_SIZE];
 } Chunk;
 
 typedef struct {
-  GPtrArray *chunks; /* Chunk */
+  BufferPool *buffers; /* the pipeline's */
+  GPtrArray *chunks;   /* Chunk */
   gsize bytes;
   gint64 started_us;
   gboolean is_done;
@@ -37,6 +43,7 @@ struct PushPipeline {
   Ctx *ctx; /* own child: cancelled to stop */
   Reader *content;
   PushPipelineConfig config;
+  BufferPool *buffers;
   GThread *cutter;
   GThread *workers[MAX_WORKERS];
   guint n_workers;
@@ -59,20 +66,23 @@ struct PushPipeline {
 };
 
 static void
-chunk_free (gpointer data)
+drop_data (BufferPool *buffers, Chunk *chunk)
 {
-  Chunk *self = data;
-  g_free (self->data);
-  if (self->frame != NULL)
-    g_byte_array_unref (self->frame);
-  g_free (self);
+  buffer_pool_give (buffers, g_steal_pointer (&chunk->data), chunk->size);
+}
+
+static void
+drop_frame (BufferPool *buffers, Chunk *chunk)
+{
+  buffer_pool_give (buffers, g_steal_pointer (&chunk->frame), chunk_frame_bound (chunk->size));
 }
 
 static Batch *
-batch_new (void)
+batch_new (BufferPool *buffers)
 {
   Batch *self = g_new0 (Batch, 1);
-  self->chunks = g_ptr_array_new_with_free_func (chunk_free);
+  self->buffers = buffers;
+  self->chunks = g_ptr_array_new_with_free_func (g_free);
   return self;
 }
 
@@ -82,6 +92,11 @@ batch_free (gpointer data)
   Batch *self = data;
   if (self == NULL)
     return;
+  for (guint i = 0; i < self->chunks->len; i++)
+    {
+      drop_data (self->buffers, g_ptr_array_index (self->chunks, i));
+      drop_frame (self->buffers, g_ptr_array_index (self->chunks, i));
+    }
   g_ptr_array_unref (self->chunks);
   g_free (self);
 }
@@ -165,7 +180,7 @@ cut_chunk (PushPipeline *self, guint64 offset_bytes, gsize size, guint unit_byte
 {
   Chunk *chunk = g_new0 (Chunk, 1);
   Sha256 hash;
-  chunk->data = g_malloc (size);
+  chunk->data = buffer_pool_take (self->buffers, size);
   chunk->size = size;
   chunk->unit_bytes = unit_bytes;
   chunk->offset_bytes = offset_bytes;
@@ -175,7 +190,8 @@ cut_chunk (PushPipeline *self, guint64 offset_bytes, gsize size, guint unit_byte
       gsize n = MIN (size - done, SLICE_BYTES);
       if (!ctx_check (self->ctx, error) || !read_content (self, offset_bytes + done, chunk->data + done, n, error))
         {
-          chunk_free (chunk);
+          drop_data (self->buffers, chunk);
+          g_free (chunk);
           return NULL;
         }
       sha256_update_pair (&self->blob_hash, chunk->data + done, n, &hash, chunk->data + done, n);
@@ -197,9 +213,9 @@ hand_over (PushPipeline *self, Batch *batch)
 }
 
 static gboolean
-batch_is_full (const Batch *batch)
+batch_is_full (const Batch *batch, gsize limit_bytes)
 {
-  return batch->bytes >= BATCH_BYTES || batch->chunks->len >= BATCH_CHUNKS
+  return batch->bytes >= limit_bytes || batch->chunks->len >= BATCH_CHUNKS
          || g_get_monotonic_time () - batch->started_us >= BATCH_MAX_AGE_US;
 }
 
@@ -207,6 +223,7 @@ static gboolean
 cut_all (PushPipeline *self, GError **error)
 {
   guint64 total = self->content->size_bytes;
+  gsize batch_bytes = FIRST_BATCH_BYTES;
   g_autoptr (Batch) batch = NULL;
   if (!make_plan (self, error))
     return FALSE;
@@ -221,14 +238,16 @@ cut_all (PushPipeline *self, GError **error)
         return FALSE;
       if (batch == NULL)
         {
-          batch = batch_new ();
+          batch = batch_new (self->buffers);
           batch->started_us = g_get_monotonic_time ();
         }
       g_ptr_array_add (batch->chunks, chunk);
       batch->bytes += size;
       offset += size;
-      if (batch_is_full (batch) || offset == total)
-        hand_over (self, g_steal_pointer (&batch));
+      if (!batch_is_full (batch, batch_bytes) && offset < total)
+        continue;
+      hand_over (self, g_steal_pointer (&batch));
+      batch_bytes = MIN (2 * batch_bytes, BATCH_BYTES);
     }
   return TRUE;
 }
@@ -251,23 +270,21 @@ run_cutter (gpointer data)
 }
 
 static void
-make_frame (Chunk *chunk, ChunkEncoder *encoder)
+make_frame (PushPipeline *self, Chunk *chunk, ChunkEncoder *encoder)
 {
   if (chunk->is_reference)
     {
       ChunkHeader header = { CHUNK_ENCODING_REF, (guint32) chunk->size, 0, chunk->digest };
-      chunk->frame = g_byte_array_sized_new (CHUNK_HEADER_SIZE);
-      g_byte_array_set_size (chunk->frame, CHUNK_HEADER_SIZE);
-      chunk_header_write (&header, chunk->frame->data);
+      chunk_header_write (&header, chunk->reference);
+      chunk->frame_size = CHUNK_HEADER_SIZE;
     }
   else
     {
-      gsize n_stripes = chunk->size / CHUNK_STRIPE_BYTES + 1;
-      chunk->frame = g_byte_array_sized_new (
-        (guint) (CHUNK_HEADER_SIZE + chunk->size + n_stripes * CHUNK_STRIPE_OVERHEAD));
-      chunk_encode (encoder, chunk->unit_bytes, chunk->data, chunk->size, &chunk->digest, chunk->frame);
+      chunk->frame = buffer_pool_take (self->buffers, chunk_frame_bound (chunk->size));
+      chunk->frame_size
+        = chunk_encode_into (encoder, chunk->unit_bytes, chunk->data, chunk->size, &chunk->digest, chunk->frame);
     }
-  g_clear_pointer (&chunk->data, g_free);
+  drop_data (self->buffers, chunk);
 }
 
 static gboolean
@@ -286,7 +303,7 @@ process (PushPipeline *self, Batch *batch, ChunkEncoder *encoder, GError **error
       chunk->is_reference = answers[i] == '1' && chunk->offset_bytes >= self->config.whole_until;
       if (!ctx_check (self->ctx, error))
         return FALSE;
-      make_frame (chunk, encoder);
+      make_frame (self, chunk, encoder);
       if (chunk->is_reference)
         release (self, chunk->size);
     }
@@ -333,6 +350,7 @@ push_pipeline_new (Ctx *ctx, Reader *content, const PushPipelineConfig *config)
   self->ctx = ctx_new_child (ctx, -1);
   self->content = content;
   self->config = *config;
+  self->buffers = buffer_pool_new ();
   self->blob_hash = config->blob_hash;
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
@@ -382,7 +400,7 @@ drop_given (PushPipeline *self)
     return;
   if (!self->given->is_reference)
     release (self, self->given->size);
-  g_clear_pointer (&self->given->frame, g_byte_array_unref);
+  drop_frame (self->buffers, self->given);
   self->given = NULL;
   if (self->next_chunk == self->current->chunks->len)
     g_clear_pointer (&self->current, batch_free);
@@ -399,8 +417,8 @@ push_pipeline_next (PushPipeline *self, gint64 timeout_ms, PushFrame *out_frame,
   self->given = chunk;
   *out_frame = (PushFrame){ .end_bytes = chunk->offset_bytes + chunk->size,
                             .blob_hash = chunk->blob_hash,
-                            .bytes = chunk->frame->data,
-                            .size = chunk->frame->len,
+                            .bytes = chunk->is_reference ? chunk->reference : chunk->frame,
+                            .size = chunk->frame_size,
                             .is_reference = chunk->is_reference };
   return PUSH_FRAME;
 }
@@ -423,6 +441,7 @@ push_pipeline_free (PushPipeline *self)
   g_queue_clear (&self->to_encode);
   g_queue_clear_full (&self->ordered, batch_free);
   batch_free (self->current);
+  buffer_pool_free (self->buffers);
   chunk_plan_free (self->plan);
   if (self->prefix != NULL)
     g_byte_array_unref (self->prefix);

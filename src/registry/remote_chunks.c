@@ -10,10 +10,10 @@
 #include "oci/media_types.h"
 #include "storage/chunk_frame.h"
 
-/* One request's worth: large enough that its round trip does not matter, small enough that all connections
- * stay busy. */
+/* One request's worth: large enough that its round trip does not matter, small enough that all connections stay busy
+ * and that the bytes come nearly in order; smaller towards the end, so that all connections end together. */
 #define RUN_MIN_BYTES (16u << 20)
-#define RUN_MAX_BYTES (64u << 20)
+#define RUN_MAX_BYTES (32u << 20)
 
 typedef struct {
   Remote *remote;
@@ -23,9 +23,10 @@ typedef struct {
   ChunkSink sink;
   TransferProgress progress;
   gpointer data;
-  guint64 run_bytes; /* decoded, at most */
+  guint n_workers;
   GMutex lock;
-  guint next; /* first chunk no run has taken yet */
+  guint next;         /* first chunk no run has taken yet */
+  guint64 left_bytes; /* wanted ones from there on, decoded */
 } Fetch;
 
 /* Chunks [next, end) of the recipe, on their way over one connection. */
@@ -146,6 +147,7 @@ on_header (gpointer data, const ChunkHeader *header, GError **error)
   sha256_init (&self->hash);
   self->fill = 0;
   self->encoded_size = header->encoded_size;
+  chunk_parser_decode_into (self->parser, self->chunk);
   return TRUE;
 }
 
@@ -154,8 +156,7 @@ on_stripe (gpointer data, const guint8 *stored, gsize stored_size, const guint8 
            GError **error)
 {
   Run *self = data;
-  g_assert (decoded_size <= CHUNK_MAX_BYTES - self->fill);
-  memcpy (self->chunk + self->fill, decoded, decoded_size);
+  g_assert (decoded == self->chunk + self->fill);
   sha256_update (&self->hash, decoded, decoded_size);
   self->fill += decoded_size;
   return TRUE;
@@ -267,16 +268,18 @@ static gboolean
 take_run (Fetch *self, Run *run)
 {
   g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  guint64 run_bytes = CLAMP (self->left_bytes / (2 * self->n_workers), RUN_MIN_BYTES, RUN_MAX_BYTES);
   guint n = self->recipe->entries->len;
   guint at = self->next;
   while (at < n && self->wanted[at] == 0)
     at++;
   run->next = at;
   while (at < n && self->wanted[at] != 0
-         && (at == run->next || self->recipe->starts[at + 1] - self->recipe->starts[run->next] <= self->run_bytes))
+         && (at == run->next || self->recipe->starts[at + 1] - self->recipe->starts[run->next] <= run_bytes))
     at++;
   run->end = at;
   self->next = at;
+  self->left_bytes -= self->recipe->starts[run->end] - self->recipe->starts[run->next];
   return run->next < run->end;
 }
 
@@ -302,14 +305,12 @@ remote_read_chunks (Ctx *ctx, Repository *base, const Recipe *recipe, const guin
                   .sink = sink,
                   .progress = progress,
                   .data = data };
-  guint64 bytes = 0;
   digest_format (&recipe->blob_digest, fetch.digest);
   for (guint i = 0; i < recipe->entries->len; i++)
-    bytes += wanted[i] != 0 ? recipe->starts[i + 1] - recipe->starts[i] : 0;
-  fetch.run_bytes = CLAMP (bytes / (2 * fetch.remote->n_parallel), RUN_MIN_BYTES, RUN_MAX_BYTES);
-  guint n_useful = (guint) MIN (bytes / fetch.run_bytes + 1, fetch.remote->n_parallel);
+    fetch.left_bytes += wanted[i] != 0 ? recipe->starts[i + 1] - recipe->starts[i] : 0;
+  fetch.n_workers = (guint) MIN (fetch.left_bytes / RUN_MIN_BYTES + 1, fetch.remote->n_parallel);
   g_mutex_init (&fetch.lock);
-  gboolean done = workers_run (ctx, n_useful, fetch_worker, &fetch, error);
+  gboolean done = workers_run (ctx, fetch.n_workers, fetch_worker, &fetch, error);
   g_mutex_clear (&fetch.lock);
   return done;
 }

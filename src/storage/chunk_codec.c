@@ -110,28 +110,31 @@ has_avx2 (void)
 }
 #endif
 
+/* `planes[p]` points at where plane p is to lie. */
 static void
-split_planes (guint n_planes, const guint8 *in, gsize size, guint8 *planes)
+split_planes (guint n_planes, const guint8 *in, gsize size, guint8 *const planes[MAX_PLANES])
 {
   gsize done = 0;
   if (n_planes == 1)
     {
-      memcpy (planes, in, size);
+      memcpy (planes[0], in, size);
       return;
     }
   if (n_planes == 2 && has_avx2 ())
-    done = split2_fast (in, size, planes, planes + PLANE_BYTES);
+    done = split2_fast (in, size, planes[0], planes[1]);
   if (n_planes == 4)
-    for (; done + 4 <= size; done += 4)
-      {
-        gsize i = done / 4;
-        planes[i] = in[done];
-        planes[PLANE_BYTES + i] = in[done + 1];
-        planes[2 * PLANE_BYTES + i] = in[done + 2];
-        planes[3 * PLANE_BYTES + i] = in[done + 3];
-      }
+    {
+      guint8 *a = planes[0], *b = planes[1], *c = planes[2], *d = planes[3];
+      for (; done + 4 <= size; done += 4)
+        {
+          a[done / 4] = in[done];
+          b[done / 4] = in[done + 1];
+          c[done / 4] = in[done + 2];
+          d[done / 4] = in[done + 3];
+        }
+    }
   for (; done < size; done++)
-    planes[(done % n_planes) * PLANE_BYTES + done / n_planes] = in[done];
+    planes[done % n_planes][done / n_planes] = in[done];
 }
 
 /* `planes[p]` points at plane p wherever it lies. */
@@ -284,7 +287,9 @@ probe_candidate (ChunkEncoder *self, const Candidate *candidate, const guint8 *s
 {
   guint n_planes = encoding_planes[candidate->encoding];
   gsize saved = 0;
-  split_planes (n_planes, sample, size, self->planes);
+  split_planes (n_planes, sample, size,
+                (guint8 *const[MAX_PLANES]){ self->planes, self->planes + PLANE_BYTES, self->planes + 2 * PLANE_BYTES,
+                                             self->planes + 3 * PLANE_BYTES });
   for (guint p = 0; p < n_planes; p++)
     saved += probe_plane (self, candidate->coder, n_planes, p, size, &out_coders[p]);
   return saved;
@@ -312,34 +317,54 @@ probe (ChunkEncoder *self, const guint8 *data, gsize size)
     }
 }
 
-const guint8 *
-chunk_encoder_stripe (ChunkEncoder *self, const guint8 *data, gsize size, gsize *out_size)
+/* Where each plane is split to: those in front that are kept raw to their place in the stripe, the others to where the
+ * coder takes them from. */
+static void
+place_planes (ChunkEncoder *self, guint n_planes, gsize size, guint8 *out, guint8 *planes[MAX_PLANES])
 {
+  gboolean is_known = TRUE; /* where the plane will lie */
+  for (guint p = 0; p < n_planes; p++)
+    {
+      is_known = is_known && self->coders[p] == CODER_NONE;
+      planes[p] = is_known ? out : self->planes + p * PLANE_BYTES;
+      out += plane_size (n_planes, p, size);
+    }
+}
+
+gsize
+chunk_encoder_stripe_into (ChunkEncoder *self, const guint8 *data, gsize size, guint8 *out)
+{
+  guint8 *planes[MAX_PLANES];
   g_assert (size > 0 && size <= CHUNK_STRIPE_BYTES);
   if (!self->probed)
     probe (self, data, size);
   guint n_planes = encoding_planes[self->encoding];
-  wire_put_u64 (self->out, stripe_sum (data, size));
   gsize n = 8 + 4 * n_planes;
+  wire_put_u64 (out, stripe_sum (data, size));
   if (n_planes == 0)
     {
-      memcpy (self->out + n, data, size);
-      *out_size = n + size;
-      return self->out;
+      memcpy (out + n, data, size);
+      return n + size;
     }
-  split_planes (n_planes, data, size, self->planes);
+  place_planes (self, n_planes, size, out + n, planes);
+  split_planes (n_planes, data, size, planes);
   for (guint p = 0; p < n_planes; p++)
     {
-      const guint8 *plane = self->planes + p * PLANE_BYTES;
       gsize raw = plane_size (n_planes, p, size);
-      gsize coded = code_plane (self, self->coders[p], plane, raw, self->out + n);
+      gsize coded = code_plane (self, self->coders[p], planes[p], raw, out + n);
       guint32 flag = coded == 0 ? RAW_FLAG : self->coders[p] == CODER_RANKS ? RANK_FLAG : 0;
-      wire_put_u32 (self->out + 8 + 4 * p, (guint32) (coded != 0 ? coded : raw) | flag);
-      if (coded == 0)
-        memcpy (self->out + n, plane, raw);
+      wire_put_u32 (out + 8 + 4 * p, (guint32) (coded != 0 ? coded : raw) | flag);
+      if (coded == 0 && planes[p] != out + n)
+        memcpy (out + n, planes[p], raw);
       n += coded != 0 ? coded : raw;
     }
-  *out_size = n;
+  return n;
+}
+
+const guint8 *
+chunk_encoder_stripe (ChunkEncoder *self, const guint8 *data, gsize size, gsize *out_size)
+{
+  *out_size = chunk_encoder_stripe_into (self, data, size, self->out);
   return self->out;
 }
 

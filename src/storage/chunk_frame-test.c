@@ -16,6 +16,8 @@ typedef struct {
   ChunkHeader header;
   guint n_headers, n_ends;
   const char *fail_in; /* this event refuses */
+  ChunkParser *parser;
+  guint8 *target; /* for the first frame's bytes */
 } Heard;
 
 static gboolean
@@ -31,6 +33,8 @@ hear_header (gpointer data, const ChunkHeader *header, GError **error)
   Heard *heard = data;
   g_assert_cmpuint (heard->n_headers++, ==, heard->n_ends);
   heard->header = *header;
+  if (heard->target != NULL && heard->n_headers == 1)
+    chunk_parser_decode_into (heard->parser, heard->target);
   return refuse (heard, "header", error);
 }
 
@@ -77,6 +81,7 @@ static gboolean
 parse (const guint8 *bytes, gsize size, gsize piece, Heard *heard, gboolean *out_between, GError **error)
 {
   g_autoptr (ChunkParser) parser = chunk_parser_new (&events, heard);
+  heard->parser = parser;
   for (gsize n; size > 0; bytes += n, size -= n)
     {
       n = MIN (piece, size);
@@ -334,6 +339,25 @@ test_every_flip (void)
     }
 }
 
+/* A frame's bytes come to lie where its header's event says, the next frame's do not. */
+static void
+test_decode_into (void)
+{
+  gsize size = 3 * STRIPE + 77;
+  g_autoptr (GByteArray) frames = frame_of (BYTES_BF16, 2, size);
+  g_autoptr (GByteArray) second = frame_of (BYTES_BF16, 4, 1000);
+  g_autofree guint8 *target = g_malloc0 (size);
+  g_autoptr (GError) error = NULL;
+  g_auto (Heard) heard;
+  gboolean between = FALSE;
+  heard_init (&heard);
+  heard.target = target;
+  g_byte_array_append (frames, second->data, second->len);
+  fixture_assert_ok (parse (frames->data, frames->len, 100000, &heard, &between, &error), error);
+  g_assert_cmpuint (heard.decoded->len, ==, size + 1000);
+  g_assert_cmpmem (target, size, heard.decoded->data, size);
+}
+
 /* Cut at any byte: no end is told, no error either, and the parser knows that it is inside. */
 static void
 test_every_cut (void)
@@ -548,6 +572,7 @@ main (int argc, char **argv)
   g_test_add_func ("/chunk-frame/header-bounds", test_header_bounds);
   g_test_add_func ("/chunk-frame/header-version", test_header_version);
   g_test_add_func ("/chunk-frame/every-flip", test_every_flip);
+  g_test_add_func ("/chunk-frame/decode-into", test_decode_into);
   g_test_add_func ("/chunk-frame/every-cut", test_every_cut);
   g_test_add_func ("/chunk-frame/pieces", test_pieces);
   g_test_add_func ("/chunk-frame/lies-of-the-header", test_lies_of_the_header);

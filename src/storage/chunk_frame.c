@@ -56,22 +56,35 @@ chunk_header_read (const guint8 bytes[CHUNK_HEADER_SIZE], ChunkHeader *out_heade
   return TRUE;
 }
 
+gsize
+chunk_frame_bound (gsize decoded_size)
+{
+  gsize n_stripes = (decoded_size + CHUNK_STRIPE_BYTES - 1) / CHUNK_STRIPE_BYTES;
+  return CHUNK_HEADER_SIZE + decoded_size + n_stripes * CHUNK_STRIPE_OVERHEAD;
+}
+
+gsize
+chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
+                   guint8 *out)
+{
+  gsize end = CHUNK_HEADER_SIZE;
+  chunk_encoder_begin (self, unit_bytes);
+  for (gsize done = 0; done < size; done += CHUNK_STRIPE_BYTES)
+    end += chunk_encoder_stripe_into (self, data + done, MIN (size - done, CHUNK_STRIPE_BYTES), out + end);
+  ChunkHeader header
+    = { chunk_encoder_encoding (self), (guint32) size, (guint32) (end - CHUNK_HEADER_SIZE), *digest };
+  chunk_header_write (&header, out);
+  return end;
+}
+
 void
 chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
               GByteArray *out)
 {
-  guint8 bytes[CHUNK_HEADER_SIZE] = { 0 };
   guint start = out->len;
-  g_byte_array_append (out, bytes, sizeof bytes);
-  chunk_encoder_begin (self, unit_bytes);
-  for (gsize done = 0; done < size; done += CHUNK_STRIPE_BYTES)
-    {
-      gsize n;
-      const guint8 *stripe = chunk_encoder_stripe (self, data + done, MIN (size - done, CHUNK_STRIPE_BYTES), &n);
-      g_byte_array_append (out, stripe, (guint) n);
-    }
-  ChunkHeader header = { chunk_encoder_encoding (self), (guint32) size, out->len - start - CHUNK_HEADER_SIZE, *digest };
-  chunk_header_write (&header, out->data + start);
+  g_byte_array_set_size (out, (guint) (start + chunk_frame_bound (size)));
+  gsize n = chunk_encode_into (self, unit_bytes, data, size, digest, out->data + start);
+  g_byte_array_set_size (out, (guint) (start + n));
 }
 
 /* What the parser waits for next. */
@@ -89,6 +102,7 @@ struct ChunkParser {
   guint32 encoded_left;
   guint8 *pending;
   guint8 *decoded;
+  guint8 *target; /* of the frame's decoded bytes, where the consumer named one */
 };
 
 ChunkParser *
@@ -113,6 +127,12 @@ chunk_parser_free (ChunkParser *self)
   g_free (self->pending);
   g_free (self->decoded);
   g_free (self);
+}
+
+void
+chunk_parser_decode_into (ChunkParser *self, guint8 *target)
+{
+  self->target = target;
 }
 
 gboolean
@@ -153,6 +173,7 @@ take_header (ChunkParser *self, GError **error)
     return fail_invalid (error, problem->message);
   self->decoded_left = self->header.decoded_size;
   self->encoded_left = self->header.encoded_size;
+  self->target = NULL;
   return self->events->header (self->data, &self->header, error) && expect_next (self, error);
 }
 
@@ -172,13 +193,14 @@ static gboolean
 take_stripe (ChunkParser *self, const guint8 *stored, GError **error)
 {
   gsize decoded = MIN (self->decoded_left, CHUNK_STRIPE_BYTES);
+  guint8 *out
+    = self->target != NULL ? self->target + (self->header.decoded_size - self->decoded_left) : self->decoded;
   g_autoptr (GError) problem = NULL;
-  if (!chunk_decoder_stripe (self->decoder, self->header.encoding, stored, self->wanted, self->decoded, decoded,
-                             &problem))
+  if (!chunk_decoder_stripe (self->decoder, self->header.encoding, stored, self->wanted, out, decoded, &problem))
     return fail_invalid (error, problem->message);
   self->decoded_left -= (guint32) decoded;
   self->encoded_left -= (guint32) self->wanted;
-  return self->events->stripe (self->data, stored, self->wanted, self->decoded, decoded, error)
+  return self->events->stripe (self->data, stored, self->wanted, out, decoded, error)
          && expect_next (self, error);
 }
 

@@ -50,8 +50,15 @@ void chunk_encoder_begin (ChunkEncoder *self, guint unit_bytes);
 /* Encodes one stripe (CHUNK_STRIPE_BYTES, or less for the last). The first one, or what there is of it,
  * is probed to choose the encoding. The result is the encoder's until the next call. */
 const guint8 *chunk_encoder_stripe (ChunkEncoder *self, const guint8 *data, gsize size, gsize *out_size);
+/* The same into memory of CHUNK_STRIPE_OVERHEAD bytes more than the stripe; returns the stored size. */
+gsize chunk_encoder_stripe_into (ChunkEncoder *self, const guint8 *data, gsize size, guint8 *out);
 ChunkEncoding chunk_encoder_encoding (const ChunkEncoder *self);
-/* Whole chunk in memory: header and payload appended to `out`. */
+/* No frame of so many decoded bytes is longer. */
+gsize chunk_frame_bound (gsize decoded_size);
+/* Whole chunk in memory: header and payload into memory of chunk_frame_bound() bytes; returns how many. */
+gsize chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
+                         guint8 *out);
+/* The same appended to `out`. */
 void chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
                    GByteArray *out);
 
@@ -80,6 +87,9 @@ typedef struct ChunkParser ChunkParser;
 ChunkParser *chunk_parser_new (const ChunkParserEvents *events, gpointer data);
 /* Errors of its own are INVALID_ARGUMENT (reason CHUNK_INVALID); those of events pass through. */
 gboolean chunk_parser_feed (ChunkParser *self, const guint8 *bytes, gsize size, GError **error);
+/* Within the event of a header: that frame's decoded bytes come to lie side by side in `target`, which holds them all
+ * until the frame's end. */
+void chunk_parser_decode_into (ChunkParser *self, guint8 *target);
 gboolean chunk_parser_between_frames (const ChunkParser *self);
 void chunk_parser_free (ChunkParser *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ChunkParser, chunk_parser_free)
