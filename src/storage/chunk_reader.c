@@ -48,6 +48,15 @@ chunk_reader_free (ChunkReader *self)
   g_free (self);
 }
 
+/* Errors of the store name the object themselves. Returns FALSE. */
+static gboolean
+name_object (const char *key, GError **error)
+{
+  if (error != NULL && am_error_has_reason (*error, "ChunkCorrupt"))
+    g_prefix_error (error, "object %s: ", key);
+  return FALSE;
+}
+
 static gboolean
 fail_corrupt (GError **error, const char *what)
 {
@@ -78,7 +87,8 @@ chunk_object_open (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], Chun
     return am_fail_null (error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN", "chunk object %s is missing", key);
   if (object != NULL && read_header (ctx, object, digest, out_header, &problem))
     return g_steal_pointer (&object);
-  g_propagate_prefixed_error (error, g_steal_pointer (&problem), "object %s: ", key);
+  g_propagate_error (error, g_steal_pointer (&problem));
+  name_object (key, error);
   return NULL;
 }
 
@@ -151,10 +161,7 @@ read_stripe (Ctx *ctx, ChunkReader *self, guint8 *out, GError **error)
 gboolean
 chunk_reader_next (Ctx *ctx, ChunkReader *self, guint8 *out, GError **error)
 {
-  if (read_stripe (ctx, self, out, error))
-    return TRUE;
-  g_prefix_error (error, "object %s: ", self->key);
-  return FALSE;
+  return read_stripe (ctx, self, out, error) || name_object (self->key, error);
 }
 
 gboolean
@@ -162,10 +169,7 @@ chunk_reader_skip (Ctx *ctx, ChunkReader *self, GError **error)
 {
   gsize stored = next_stored_size (ctx, self, error);
   if (stored == 0)
-    {
-      g_prefix_error (error, "object %s: ", self->key);
-      return FALSE;
-    }
+    return name_object (self->key, error);
   self->decoded += (guint32) chunk_reader_stripe_size (self);
   self->next += stored;
   self->has_prefix = FALSE;

@@ -1,5 +1,19 @@
 #include "storage/object_store_fault.h"
 
+#include <errno.h>
+
+typedef enum { ON_OPEN = 1, ON_READ = 2, ON_ASK = 4, ON_WRITE = 8, ON_REMOVE = 16 } Operation;
+
+/* What each kind can strike. */
+static const guint strikes[N_OBJECT_FAULTS] = {
+  [OBJECT_FAULT_DOWN] = ON_OPEN | ON_READ | ON_ASK | ON_WRITE | ON_REMOVE,
+  [OBJECT_FAULT_IO] = ON_OPEN | ON_READ | ON_ASK | ON_WRITE | ON_REMOVE,
+  [OBJECT_FAULT_NO_SPACE] = ON_WRITE,
+  [OBJECT_FAULT_READ_ONLY] = ON_WRITE | ON_REMOVE,
+  [OBJECT_FAULT_CUT] = ON_OPEN,
+  [OBJECT_FAULT_FLIP] = ON_READ,
+};
+
 typedef struct {
   ObjectStore base;
   ObjectStore *inner;
@@ -8,12 +22,15 @@ typedef struct {
   guint64 nth;
   gboolean stays_down;
   gboolean late;
+  ObjectFault kind;
+  char *struck;
 } FaultStore;
 
 typedef struct {
   Reader base;
   Reader *inner;
   FaultStore *store;
+  char *key;
 } FaultReader;
 
 typedef struct {
@@ -22,29 +39,52 @@ typedef struct {
   FaultStore *store;
 } FaultWriter;
 
+/* Whether this operation, on the object `key` (NULL: it has no name yet), is one to be struck. */
 static gboolean
-strike (FaultStore *self, GError **error)
+is_struck (FaultStore *self, Operation operation, const char *key)
 {
+  if ((strikes[self->kind] & operation) == 0)
+    return FALSE;
   g_mutex_lock (&self->lock);
   self->seen++;
-  gboolean fails = self->nth != 0 && (self->seen == self->nth || (self->stays_down && self->seen > self->nth));
+  gboolean struck = self->nth != 0 && (self->seen == self->nth || (self->stays_down && self->seen > self->nth));
+  if (struck)
+    {
+      g_free (self->struck);
+      self->struck = g_strdup (key);
+    }
   g_mutex_unlock (&self->lock);
-  return !fails || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "injected fault");
+  return struck;
+}
+
+static gboolean
+fail_struck (FaultStore *self, const char *key, GError **error)
+{
+  const char *name = key != NULL ? key : "without a name";
+  if (self->kind == OBJECT_FAULT_DOWN)
+    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "object %s: injected fault", name);
+  return am_fail_errno (error,
+                        self->kind == OBJECT_FAULT_NO_SPACE    ? ENOSPC
+                        : self->kind == OBJECT_FAULT_READ_ONLY ? EROFS
+                                                               : EIO,
+                        "object %s: injected fault", name);
+}
+
+static gboolean
+strike (FaultStore *self, Operation operation, const char *key, GError **error)
+{
+  return !is_struck (self, operation, key) || fail_struck (self, key, error);
 }
 
 /* For operations that change something. A late fault lets them through and reports failure afterwards. */
 static gboolean
-strike_change (FaultStore *self, GError **out_late, GError **error)
+strike_change (FaultStore *self, Operation operation, const char *key, GError **out_late, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
-  if (strike (self, &problem))
+  if (!is_struck (self, operation, key))
     return TRUE;
   if (!self->late)
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
-  *out_late = g_steal_pointer (&problem);
+    return fail_struck (self, key, error);
+  fail_struck (self, key, out_late);
   return TRUE;
 }
 
@@ -60,7 +100,14 @@ static gboolean
 fault_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, gsize size, GError **error)
 {
   FaultReader *self = (FaultReader *) base;
-  return strike (self->store, error) && reader_read_at (ctx, self->inner, offset_bytes, buffer, size, error);
+  gboolean struck = is_struck (self->store, ON_READ, self->key);
+  if (struck && self->store->kind != OBJECT_FAULT_FLIP)
+    return fail_struck (self->store, self->key, error);
+  if (!reader_read_at (ctx, self->inner, offset_bytes, buffer, size, error))
+    return FALSE;
+  if (struck && size > 0)
+    ((guint8 *) buffer)[size / 2] ^= 4;
+  return TRUE;
 }
 
 static void
@@ -68,6 +115,7 @@ fault_reader_free (Reader *base)
 {
   FaultReader *self = (FaultReader *) base;
   reader_free (self->inner);
+  g_free (self->key);
   g_free (self);
 }
 
@@ -76,13 +124,20 @@ fault_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
 {
   static const ReaderClass klass = { fault_read_at, fault_reader_free };
   FaultStore *store = (FaultStore *) base;
-  Reader *inner = strike (store, error) ? object_store_open (ctx, store->inner, key, error) : NULL;
+  gboolean struck = is_struck (store, ON_OPEN, key);
+  if (struck && store->kind != OBJECT_FAULT_CUT)
+    {
+      fail_struck (store, key, error);
+      return NULL;
+    }
+  Reader *inner = object_store_open (ctx, store->inner, key, error);
   if (inner == NULL)
     return NULL;
   FaultReader *self = g_new0 (FaultReader, 1);
-  self->base = (Reader) { &klass, inner->size_bytes };
+  self->base = (Reader) { &klass, struck ? inner->size_bytes / 2 : inner->size_bytes };
   self->inner = inner;
   self->store = store;
+  self->key = g_strdup (key);
   return &self->base;
 }
 
@@ -90,7 +145,7 @@ static gboolean
 fault_stat (Ctx *ctx, ObjectStore *base, const char *key, ObjectInfo *out_info, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
-  return strike (self, error) && object_store_stat (ctx, self->inner, key, out_info, error);
+  return strike (self, ON_ASK, key, error) && object_store_stat (ctx, self->inner, key, out_info, error);
 }
 
 static gboolean
@@ -98,8 +153,12 @@ fault_append (Ctx *ctx, ObjectWriter *base, gconstpointer data, gsize size, GErr
 {
   FaultWriter *self = (FaultWriter *) base;
   GError *late = NULL;
-  return strike_change (self->store, &late, error)
-         && (object_writer_append (ctx, self->inner, data, size, error) || (g_clear_error (&late), FALSE))
+  if (!strike_change (self->store, ON_WRITE, NULL, &late, error))
+    {
+      object_writer_append (ctx, self->inner, data, size / 2, NULL); /* nobody may ever see it */
+      return FALSE;
+    }
+  return (object_writer_append (ctx, self->inner, data, size, error) || (g_clear_error (&late), FALSE))
          && report_late (late, error);
 }
 
@@ -108,7 +167,7 @@ fault_patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer d
 {
   FaultWriter *self = (FaultWriter *) base;
   GError *late = NULL;
-  return strike_change (self->store, &late, error)
+  return strike_change (self->store, ON_WRITE, NULL, &late, error)
          && (object_writer_patch (ctx, self->inner, offset_bytes, data, size, error) || (g_clear_error (&late), FALSE))
          && report_late (late, error);
 }
@@ -118,7 +177,7 @@ fault_commit (Ctx *ctx, ObjectWriter *base, const char *key, ObjectCommitFlags f
 {
   FaultWriter *self = (FaultWriter *) base;
   GError *late = NULL;
-  return strike_change (self->store, &late, error)
+  return strike_change (self->store, ON_WRITE, key, &late, error)
          && (object_writer_commit (ctx, self->inner, key, flags, error) || (g_clear_error (&late), FALSE))
          && report_late (late, error);
 }
@@ -136,7 +195,7 @@ fault_create (Ctx *ctx, ObjectStore *base, GError **error)
 {
   static const ObjectWriterClass klass = { fault_append, fault_patch, fault_commit, fault_writer_free };
   FaultStore *store = (FaultStore *) base;
-  ObjectWriter *inner = strike (store, error) ? object_store_create (ctx, store->inner, error) : NULL;
+  ObjectWriter *inner = strike (store, ON_WRITE, NULL, error) ? object_store_create (ctx, store->inner, error) : NULL;
   if (inner == NULL)
     return NULL;
   FaultWriter *self = g_new0 (FaultWriter, 1);
@@ -151,7 +210,7 @@ fault_remove (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
   GError *late = NULL;
-  return strike_change (self, &late, error)
+  return strike_change (self, ON_REMOVE, key, &late, error)
          && (object_store_remove (ctx, self->inner, key, error) || (g_clear_error (&late), FALSE))
          && report_late (late, error);
 }
@@ -160,7 +219,7 @@ static GPtrArray *
 fault_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
-  return strike (self, error) ? object_store_list (ctx, self->inner, prefix, after, limit, error) : NULL;
+  return strike (self, ON_ASK, prefix, error) ? object_store_list (ctx, self->inner, prefix, after, limit, error) : NULL;
 }
 
 static gboolean
@@ -168,7 +227,7 @@ fault_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, 
 {
   FaultStore *self = (FaultStore *) base;
   GError *late = NULL;
-  return strike_change (self, &late, error)
+  return strike_change (self, ON_WRITE, n_keys > 0 ? keys[0] : NULL, &late, error)
          && (object_store_sync (ctx, self->inner, keys, n_keys, error) || (g_clear_error (&late), FALSE))
          && report_late (late, error);
 }
@@ -177,7 +236,7 @@ static ObjectLock *
 fault_lock (Ctx *ctx, ObjectStore *base, ObjectLockKind kind, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
-  return strike (self, error) ? object_store_lock (ctx, self->inner, kind, error) : NULL;
+  return strike (self, ON_ASK, "lock", error) ? object_store_lock (ctx, self->inner, kind, error) : NULL;
 }
 
 static void
@@ -185,6 +244,7 @@ fault_free (ObjectStore *base)
 {
   FaultStore *self = (FaultStore *) base;
   g_mutex_clear (&self->lock);
+  g_free (self->struck);
   g_free (self);
 }
 
@@ -208,7 +268,20 @@ object_store_fault_set (ObjectStore *base, guint64 nth, gboolean stays_down)
   self->seen = 0;
   self->nth = nth;
   self->stays_down = stays_down;
+  g_clear_pointer (&self->struck, g_free);
   g_mutex_unlock (&self->lock);
+}
+
+void
+object_store_fault_set_kind (ObjectStore *base, ObjectFault kind)
+{
+  ((FaultStore *) base)->kind = kind;
+}
+
+const char *
+object_store_fault_struck (ObjectStore *base)
+{
+  return ((FaultStore *) base)->struck;
 }
 
 void

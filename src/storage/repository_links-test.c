@@ -248,7 +248,7 @@ test_tags (StorageFixture *self, gconstpointer data)
 static void
 test_many_tags (StorageFixture *self, gconstpointer data)
 {
-  const guint n = 2100;
+  const guint n = 1010;
   g_autoptr (GError) error = NULL;
   for (guint i = 0; i < n; i++)
     {
