@@ -158,6 +158,7 @@ test_gives_up (void)
   fixture_start (&self, rules, 1, 100);
   g_assert_false (read_blob (&self));
   g_assert_error (self.error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+  g_assert_nonnull (strstr (self.error->message, "no progress in 6 attempts"));
   g_assert_nonnull (strstr (self.error->message, "no byte moved"));
 }
 

@@ -23,7 +23,10 @@ retry_wait (Ctx *ctx, Retry *self, const GError *failure, GError **error)
   delay_ms = MAX (delay_ms, am_error_retry_after_ms (failure));
   if (!is_passing (failure) || self->n_failures >= RETRY_MAX_FAILURES || ctx_remaining_ms (ctx) <= delay_ms)
     {
-      g_propagate_error (error, g_error_copy (failure));
+      if (self->n_failures >= RETRY_MAX_FAILURES)
+        g_propagate_prefixed_error (error, g_error_copy (failure), "no progress in %u attempts: ", self->n_failures);
+      else
+        g_propagate_error (error, g_error_copy (failure));
       return FALSE;
     }
   return ctx_sleep_ms (ctx, delay_ms, error);
