@@ -32,8 +32,8 @@ const char *digest_hex (const Digest *self, char *buffer);
 /* One-shot. */
 void digest_of (DigestAlgorithm algorithm, gconstpointer data, gsize size, Digest *out_digest);
 
-/* Streaming hash of either algorithm (OpenSSL). Not thread-safe. For serializable or paired
- * SHA-256 states see base/sha256.h. */
+/* Streaming hash of either algorithm (OpenSSL). Not thread-safe. SHA-256 states that
+ * can be saved are in base/sha256.h. */
 typedef struct Hasher Hasher;
 Hasher *hasher_new (DigestAlgorithm algorithm);
 void hasher_update (Hasher *self, gconstpointer data, gsize size);

@@ -19,9 +19,8 @@ expect (const Sha256 *state, gconstpointer bytes, gsize size)
 
 /* Every length and every start offset mod 64, in one piece and in two. */
 static void
-test_single (gconstpointer use_cpu)
+test_lengths (void)
 {
-  sha256_use_cpu_instructions (GPOINTER_TO_INT (use_cpu));
   for (gsize length = 0; length <= 320; length++)
     for (gsize offset = 0; offset < 64; offset += 7)
       for (gsize cut = 0; cut <= length; cut += 1 + length / 9)
@@ -32,27 +31,6 @@ test_single (gconstpointer use_cpu)
           sha256_update (&state, data + offset + cut, length - cut);
           expect (&state, data + offset, length);
         }
-}
-
-/* Two states on the same bytes whose block grids differ by every amount. */
-static void
-test_pair (gconstpointer use_cpu)
-{
-  sha256_use_cpu_instructions (GPOINTER_TO_INT (use_cpu));
-  for (gsize head = 0; head < 64; head++)
-    for (gsize length = 0; length <= 330; length++)
-      {
-        Sha256 a, b;
-        sha256_init (&a);
-        sha256_init (&b);
-        sha256_update (&a, data, head);
-        sha256_update_pair (&a, data + head, length, &b, data + head, length);
-        expect (&a, data, head + length);
-        expect (&b, data + head, length);
-        sha256_update_pair (&a, data + head + length, 65, &b, data + head + length, 131);
-        expect (&a, data, head + length + 65);
-        expect (&b, data + head, length + 131);
-      }
 }
 
 static void
@@ -78,10 +56,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   for (gsize i = 0; i < sizeof data; i++)
     data[i] = (guint8) (i * 2654435761u >> 13);
-  g_test_add_data_func ("/sha256/single/portable", GINT_TO_POINTER (FALSE), test_single);
-  g_test_add_data_func ("/sha256/single/cpu", GINT_TO_POINTER (TRUE), test_single);
-  g_test_add_data_func ("/sha256/pair/portable", GINT_TO_POINTER (FALSE), test_pair);
-  g_test_add_data_func ("/sha256/pair/cpu", GINT_TO_POINTER (TRUE), test_pair);
+  g_test_add_func ("/sha256/lengths", test_lengths);
   g_test_add_func ("/sha256/save-load", test_save_load);
   return g_test_run ();
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "oci/manifest.h"
+#include "storage/chunk_frame.h"
 
 #define MAX_INDEX_DEPTH 8
 #define CHUNK_BUFFER_BYTES (8u << 20)
@@ -103,7 +104,9 @@ find_damaged_chunks (Ctx *ctx, Verify *self, const Recipe *recipe, const char *f
           g_clear_error (&problem);
           continue;
         }
-      if (!judge (self, name_object ("chunk", digest), file, problem, error))
+      char hex[CHUNK_HEX_SIZE];
+      chunk_digest_hex (entry->digest, hex);
+      if (!judge (self, g_strdup_printf ("chunk %s", hex), file, problem, error))
         return FALSE;
       *out_found += 1;
     }

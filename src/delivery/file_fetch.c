@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/workers.h"
 #include "delivery/chunk_file.h"
+#include "storage/chunk_frame.h"
 #include "storage/chunk_plan.h"
 
 #define N_LOCAL_THREADS 2
@@ -150,7 +151,7 @@ chunk_is_right_on_disk (Assembly *self, guint index, guint8 *buffer, gboolean *o
 {
   const RecipeEntry *entry = &g_array_index (self->recipe->entries, RecipeEntry, index);
   guint64 start = self->recipe->starts[index];
-  Digest actual;
+  guint8 actual[CHUNK_DIGEST_SIZE];
   off_t data_start = lseek (self->fetch->fd, (off_t) start, SEEK_DATA);
   *out_is_right = FALSE;
   /* A hole is what was never written; a chunk of zeros only costs its transfer again. */
@@ -158,8 +159,8 @@ chunk_is_right_on_disk (Assembly *self, guint index, guint8 *buffer, gboolean *o
     return TRUE;
   if (!file_pread_all (self->fetch->fd, start, buffer, entry->decoded_size, self->fetch->name, error))
     return FALSE;
-  digest_of (DIGEST_SHA256, buffer, entry->decoded_size, &actual);
-  *out_is_right = memcmp (actual.bytes, entry->digest, sizeof entry->digest) == 0;
+  blake3_of (buffer, entry->decoded_size, actual);
+  *out_is_right = memcmp (actual, entry->digest, sizeof actual) == 0;
   return TRUE;
 }
 

@@ -181,8 +181,8 @@ test_chunk_wire (Fixture *self, gconstpointer data)
   g_autoptr (ChunkEncoder) encoder = chunk_encoder_new ();
   g_autoptr (GByteArray) frames = g_byte_array_new ();
   g_auto (HttpReply) reply = { 0 };
-  Digest digest;
-  digest_of (DIGEST_SHA256, bytes->data, bytes->len, &digest);
+  ChunkDigest digest;
+  blake3_of (bytes->data, bytes->len, digest.bytes);
   chunk_encode (encoder, 0, bytes->data, bytes->len, &digest, frames);
   g_autofree char *location = start_upload (self, "team/a");
   g_autofree char *known = g_strconcat (location, "/known", NULL);

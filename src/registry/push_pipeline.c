@@ -23,7 +23,7 @@ typedef struct {
   gsize size;
   guint unit_bytes;
   guint64 offset_bytes;
-  Digest digest;
+  ChunkDigest digest;
   Sha256 blob_hash; /* behind this chunk */
   gboolean is_reference;
   guint8 *frame; /* NULL until the batch is done, and for a reference */
@@ -179,12 +179,12 @@ static Chunk *
 cut_chunk (PushPipeline *self, guint64 offset_bytes, gsize size, guint unit_bytes, GError **error)
 {
   Chunk *chunk = g_new0 (Chunk, 1);
-  Sha256 hash;
+  Blake3 hash;
   chunk->data = buffer_pool_take (self->buffers, size);
   chunk->size = size;
   chunk->unit_bytes = unit_bytes;
   chunk->offset_bytes = offset_bytes;
-  sha256_init (&hash);
+  blake3_init (&hash);
   for (gsize done = 0; done < size;)
     {
       gsize n = MIN (size - done, SLICE_BYTES);
@@ -194,10 +194,11 @@ cut_chunk (PushPipeline *self, guint64 offset_bytes, gsize size, guint unit_byte
           g_free (chunk);
           return NULL;
         }
-      sha256_update_pair (&self->blob_hash, chunk->data + done, n, &hash, chunk->data + done, n);
+      sha256_update (&self->blob_hash, chunk->data + done, n);
+      blake3_update (&hash, chunk->data + done, n);
       done += n;
     }
-  sha256_peek (&hash, &chunk->digest);
+  blake3_peek (&hash, chunk->digest.bytes);
   chunk->blob_hash = self->blob_hash;
   return chunk;
 }
@@ -294,7 +295,7 @@ process (PushPipeline *self, Batch *batch, ChunkEncoder *encoder, GError **error
   g_autofree guint8 *digests = g_malloc (32 * n);
   g_autofree char *answers = g_malloc0 (n);
   for (guint i = 0; i < n; i++)
-    memcpy (digests + 32 * i, ((Chunk *) g_ptr_array_index (batch->chunks, i))->digest.bytes, 32);
+    memcpy (digests + 32 * i, ((Chunk *) g_ptr_array_index (batch->chunks, i))->digest.bytes, CHUNK_DIGEST_SIZE);
   if (!self->config.ask (self->ctx, self->config.data, digests, n, answers, error))
     return FALSE;
   for (guint i = 0; i < n; i++)

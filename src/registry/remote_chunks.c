@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/sha256.h"
+#include "base/blake3.h"
 #include "base/workers.h"
 #include "oci/media_types.h"
 #include "storage/chunk_frame.h"
@@ -39,7 +39,7 @@ typedef struct {
   guint8 *chunk;
   gsize fill;
   guint32 encoded_size;
-  Sha256 hash;
+  Blake3 hash;
 } Run;
 
 /* The reply is what it claims to be, for what is a recipe or frames. */
@@ -144,7 +144,7 @@ on_header (gpointer data, const ChunkHeader *header, GError **error)
   if (header->encoding == CHUNK_ENCODING_REF || header->decoded_size != entry->decoded_size
       || memcmp (header->digest.bytes, entry->digest, sizeof entry->digest) != 0)
     return fail_lie (self, error, "the registry sends another chunk than the recipe names");
-  sha256_init (&self->hash);
+  blake3_init (&self->hash);
   self->fill = 0;
   self->encoded_size = header->encoded_size;
   chunk_parser_decode_into (self->parser, self->chunk);
@@ -157,7 +157,7 @@ on_stripe (gpointer data, const guint8 *stored, gsize stored_size, const guint8 
 {
   Run *self = data;
   g_assert (decoded == self->chunk + self->fill);
-  sha256_update (&self->hash, decoded, decoded_size);
+  blake3_update (&self->hash, decoded, decoded_size);
   self->fill += decoded_size;
   return TRUE;
 }
@@ -168,9 +168,9 @@ on_end (gpointer data, GError **error)
   Run *self = data;
   Fetch *fetch = self->fetch;
   const RecipeEntry *entry = entry_at (self, self->next);
-  Digest actual;
-  sha256_peek (&self->hash, &actual);
-  if (self->fill != entry->decoded_size || memcmp (actual.bytes, entry->digest, sizeof entry->digest) != 0)
+  guint8 actual[CHUNK_DIGEST_SIZE];
+  blake3_peek (&self->hash, actual);
+  if (self->fill != entry->decoded_size || memcmp (actual, entry->digest, sizeof actual) != 0)
     return fail_lie (self, error, "its bytes have another digest");
   if (!fetch->sink (self->ctx, fetch->data, fetch->recipe->starts[self->next], self->chunk, self->fill, &self->final))
     return fail_finally (self, error);

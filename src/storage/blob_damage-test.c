@@ -220,7 +220,7 @@ test_swapped_chunk (StorageFixture *self, gconstpointer data)
 }
 
 static void
-put_frame (const StorageFixture *self, const char *key, const Digest *digest, gsize size)
+put_frame (const StorageFixture *self, const char *key, const ChunkDigest *digest, gsize size)
 {
   g_autoptr (GBytes) other = fixture_bytes (BYTES_TEXT, 99, size);
   g_autoptr (ChunkEncoder) encoder = chunk_encoder_new ();
@@ -239,7 +239,7 @@ test_forged_chunk (StorageFixture *self, gconstpointer data)
   store_model (&stored, self, 2);
   const char *key = stored.chunk_keys[2];
   const RecipeEntry *entry = &g_array_index (stored.recipe->entries, RecipeEntry, 2);
-  Digest digest = { .algorithm = DIGEST_SHA256 };
+  ChunkDigest digest;
   memcpy (digest.bytes, entry->digest, 32);
   put_frame (self, key, &digest, entry->decoded_size);
   g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, entry->digest, chunk, &error), ==, -1);
@@ -264,7 +264,7 @@ test_ref_as_chunk (StorageFixture *self, gconstpointer data)
   guint8 bytes[CHUNK_HEADER_SIZE];
   store_model (&stored, self, 2);
   const RecipeEntry *entry = &g_array_index (stored.recipe->entries, RecipeEntry, 2);
-  ChunkHeader header = { CHUNK_ENCODING_REF, entry->decoded_size, 0, { .algorithm = DIGEST_SHA256 } };
+  ChunkHeader header = { CHUNK_ENCODING_REF, entry->decoded_size, 0, { { 0 } } };
   memcpy (header.digest.bytes, entry->digest, 32);
   chunk_header_write (&header, bytes);
   write_object (self, stored.chunk_keys[2], bytes, sizeof bytes);

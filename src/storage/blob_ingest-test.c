@@ -14,7 +14,7 @@ static void
 append_frame (GByteArray *out, GBytes *bytes, gsize start, gsize end, gboolean as_ref)
 {
   const guint8 *data = (const guint8 *) g_bytes_get_data (bytes, NULL) + start;
-  Digest digest = fixture_chunk_digest (data, end - start);
+  ChunkDigest digest = fixture_chunk_digest (data, end - start);
   guint8 header[CHUNK_HEADER_SIZE];
   if (as_ref)
     {

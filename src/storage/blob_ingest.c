@@ -57,7 +57,7 @@ static gboolean
 open_writer (Ctx *ctx, BlobIngest *self, GError **error)
 {
   static const guint8 blank[CHUNK_HEADER_SIZE];
-  sha256_init (&self->chunk_sha);
+  blake3_init (&self->chunk_hash);
   self->chunk_fill = 0;
   self->stripe_fill = 0;
   self->chunk_encoded = 0;
@@ -78,11 +78,19 @@ open_chunk (Ctx *ctx, BlobIngest *self, GError **error)
   return open_writer (ctx, self, error);
 }
 
+/* Adds decoded bytes to the blob and to the chunk: a stripe stays in the CPU's cache between the two. */
+static void
+hash_stripe (BlobIngest *self, const guint8 *decoded, gsize size)
+{
+  sha256_update (&self->blob_sha, decoded, size);
+  blake3_update (&self->chunk_hash, decoded, size);
+}
+
 static gboolean
 store_stripe (Ctx *ctx, BlobIngest *self, const guint8 *stored, gsize stored_size, const guint8 *decoded,
               gsize decoded_size, GError **error)
 {
-  sha256_update_pair (&self->blob_sha, decoded, decoded_size, &self->chunk_sha, decoded, decoded_size);
+  hash_stripe (self, decoded, decoded_size);
   self->chunk_fill += decoded_size;
   self->chunk_encoded += (guint32) stored_size;
   return object_writer_append (ctx, self->writer, stored, stored_size, error);
@@ -106,10 +114,10 @@ flush_stripe (Ctx *ctx, BlobIngest *self, GError **error)
 }
 
 static char *
-parked_key (const char *prefix, const Digest *digest)
+parked_key (const char *prefix, const guint8 digest[CHUNK_DIGEST_SIZE])
 {
-  char hex[2 * DIGEST_MAX_BYTES + 1];
-  return g_strconcat (prefix, digest_hex (digest, hex), NULL);
+  char hex[CHUNK_HEX_SIZE];
+  return g_strconcat (prefix, chunk_digest_hex (digest, hex), NULL);
 }
 
 /* Completes the object of the open chunk and puts it where chunks are, or below `prefix` when it is not NULL. */
@@ -117,16 +125,16 @@ static gboolean
 commit_chunk (Ctx *ctx, BlobIngest *self, const char *prefix, RecipeEntry *out_entry, GError **error)
 {
   guint8 bytes[CHUNK_HEADER_SIZE];
-  ChunkHeader header = { self->encoding, (guint32) self->chunk_fill, self->chunk_encoded, { 0 } };
-  sha256_peek (&self->chunk_sha, &header.digest);
+  ChunkHeader header = { self->encoding, (guint32) self->chunk_fill, self->chunk_encoded, { { 0 } } };
+  blake3_peek (&self->chunk_hash, header.digest.bytes);
   chunk_header_write (&header, bytes);
-  g_autofree char *key = prefix != NULL ? parked_key (prefix, &header.digest) : chunk_key (header.digest.bytes);
+  g_autofree char *key = prefix != NULL ? parked_key (prefix, header.digest.bytes) : chunk_key (header.digest.bytes);
   if (!object_writer_patch (ctx, self->writer, 0, bytes, sizeof bytes, error)
       || !object_writer_commit (ctx, self->writer, key, OBJECT_COMMIT_LAZY, error))
     return FALSE;
   g_clear_pointer (&self->writer, object_writer_free);
   *out_entry = (RecipeEntry) { .decoded_size = header.decoded_size, .encoded_size = header.encoded_size };
-  memcpy (out_entry->digest, header.digest.bytes, 32);
+  memcpy (out_entry->digest, header.digest.bytes, CHUNK_DIGEST_SIZE);
   return TRUE;
 }
 
@@ -210,21 +218,27 @@ on_frame_stripe (gpointer data, const guint8 *stored, gsize stored_size, const g
   return store_stripe (self->ctx, self, stored, stored_size, decoded, decoded_size, error);
 }
 
+static gboolean
+has_digest_of_frame (const BlobIngest *self)
+{
+  guint8 actual[CHUNK_DIGEST_SIZE];
+  blake3_peek (&self->chunk_hash, actual);
+  return memcmp (actual, self->frame.digest.bytes, sizeof actual) == 0;
+}
+
 /* A reference: the chunk is read from the store, so the blob's digest covers its bytes too. */
 static gboolean
 hash_reference (BlobIngest *self, GError **error)
 {
   ChunkReader *reader = self->referenced;
-  Digest actual;
-  sha256_init (&self->chunk_sha);
+  blake3_init (&self->chunk_hash);
   for (gsize n = chunk_reader_stripe_size (reader); n > 0; n = chunk_reader_stripe_size (reader))
     {
       if (!ctx_check (self->ctx, error) || !chunk_reader_next (self->ctx, reader, self->stripe, error))
         return FALSE;
-      sha256_update_pair (&self->blob_sha, self->stripe, n, &self->chunk_sha, self->stripe, n);
+      hash_stripe (self, self->stripe, n);
     }
-  sha256_peek (&self->chunk_sha, &actual);
-  return digest_equal (&actual, &self->frame.digest)
+  return has_digest_of_frame (self)
          || am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: its bytes have another digest");
 }
 
@@ -249,7 +263,7 @@ take_reference (BlobIngest *self, GError **error)
       return FALSE;
     }
   RecipeEntry entry = { .decoded_size = header->decoded_size, .encoded_size = header->encoded_size };
-  memcpy (entry.digest, self->frame.digest.bytes, 32);
+  memcpy (entry.digest, self->frame.digest.bytes, CHUNK_DIGEST_SIZE);
   self->took_references = TRUE;
   return add_entry (self, &entry, error);
 }
@@ -259,11 +273,9 @@ on_frame_end (gpointer data, GError **error)
 {
   BlobIngest *self = data;
   RecipeEntry entry;
-  Digest actual;
   if (self->frame.encoding == CHUNK_ENCODING_REF)
     return take_reference (self, error);
-  sha256_peek (&self->chunk_sha, &actual);
-  if (!digest_equal (&actual, &self->frame.digest))
+  if (!has_digest_of_frame (self))
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "DIGEST_INVALID", "a chunk's bytes have another digest");
   return commit_chunk (self->ctx, self, NULL, &entry, error) && add_entry (self, &entry, error);
 }

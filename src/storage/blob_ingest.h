@@ -2,6 +2,7 @@
  * under an upload session; private to storage/. Fixed memory; not thread-safe. */
 #pragma once
 
+#include "base/blake3.h"
 #include "base/sha256.h"
 #include "storage/blob_store.h"
 #include "storage/chunk_frame.h"
@@ -18,7 +19,7 @@ typedef struct {
   ChunkEncoder *encoder;
   /* The open chunk. */
   ObjectWriter *writer;
-  Sha256 chunk_sha;
+  Blake3 chunk_hash;
   gsize chunk_limit, chunk_fill; /* decoded bytes; the fill counts what is in a stripe already encoded */
   guint32 chunk_encoded;
   ChunkEncoding encoding;

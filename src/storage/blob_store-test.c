@@ -58,7 +58,9 @@ static void
 test_unknown (StorageFixture *self, gconstpointer data)
 {
   g_autoptr (GError) error = NULL;
-  Digest digest = fixture_chunk_digest ("nothing", 7);
+  Digest digest;
+  ChunkDigest chunk_digest = fixture_chunk_digest ("nothing", 7);
+  digest_of (DIGEST_SHA256, "nothing", 7, &digest);
   gboolean has = TRUE;
   g_autofree guint8 *chunk = g_malloc (CHUNK_MAX_BYTES);
   g_assert_null (blob_store_open (NULL, self->blobs, &digest, 0, &error));
@@ -71,11 +73,11 @@ test_unknown (StorageFixture *self, gconstpointer data)
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN");
   g_assert_false (blob_store_verify (NULL, self->blobs, &digest, NULL, NULL, &error));
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN");
-  g_assert_null (blob_store_open_chunk (NULL, self->blobs, digest.bytes, &error));
+  g_assert_null (blob_store_open_chunk (NULL, self->blobs, chunk_digest.bytes, &error));
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN");
-  g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, digest.bytes, chunk, &error), ==, -1);
+  g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, chunk_digest.bytes, chunk, &error), ==, -1);
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN");
-  fixture_assert_ok (blob_store_has_chunk (NULL, self->blobs, digest.bytes, &has, &error), error);
+  fixture_assert_ok (blob_store_has_chunk (NULL, self->blobs, chunk_digest.bytes, &has, &error), error);
   g_assert_false (has);
 }
 
@@ -257,7 +259,7 @@ test_chunks (StorageFixture *self, gconstpointer data)
   for (guint i = 0; i < recipe->entries->len; i++)
     {
       const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
-      Digest named = fixture_chunk_digest (wanted + recipe->starts[i], entry->decoded_size);
+      ChunkDigest named = fixture_chunk_digest (wanted + recipe->starts[i], entry->decoded_size);
       gboolean has = FALSE;
       g_assert_cmpmem (named.bytes, 32, entry->digest, 32);
       g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, entry->digest, chunk, &error), ==, entry->decoded_size);

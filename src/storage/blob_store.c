@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/sha256.h"
+#include "base/blake3.h"
 #include "storage/chunk_reader.h"
 
 #define WHOLE_LIMIT_BYTES (4u << 20)
@@ -210,21 +210,21 @@ gssize
 blob_store_read_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], guint8 *out, GError **error)
 {
   g_autoptr (ChunkReader) reader = chunk_reader_new (self->objects);
-  Sha256 sha;
-  Digest actual;
+  Blake3 hash;
+  guint8 actual[CHUNK_DIGEST_SIZE];
   gsize done = 0;
   if (!chunk_reader_open (ctx, reader, digest, error))
     return -1;
-  sha256_init (&sha);
+  blake3_init (&hash);
   for (gsize n = chunk_reader_stripe_size (reader); n > 0; n = chunk_reader_stripe_size (reader))
     {
       if (!chunk_reader_next (ctx, reader, out + done, error))
         return -1;
-      sha256_update (&sha, out + done, n);
+      blake3_update (&hash, out + done, n);
       done += n;
     }
-  sha256_peek (&sha, &actual);
-  if (memcmp (actual.bytes, digest, 32) == 0)
+  blake3_peek (&hash, actual);
+  if (memcmp (actual, digest, sizeof actual) == 0)
     return (gssize) done;
   g_autofree char *key = chunk_key (digest);
   am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s: damaged chunk: its bytes have another digest", key);

@@ -52,12 +52,12 @@ Reader *blob_store_open_reader (Ctx *ctx, BlobStore *self, const Digest *digest,
 /* One chunk's frame as it is stored, its header checked against `digest`: DATA_LOSS when it is damaged,
  * NOT_FOUND (reason CHUNK_UNKNOWN) when missing. */
 Reader *blob_store_open_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], GError **error);
-/* Decodes a chunk into `out` (CHUNK_MAX_BYTES) and verifies its SHA-256. Returns its size or -1. */
+/* Decodes a chunk into `out` (CHUNK_MAX_BYTES) and verifies its digest. Returns its size or -1. */
 gssize blob_store_read_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], guint8 *out, GError **error);
 /* The question of the wire's /known: is there an object of that name. */
 gboolean blob_store_has_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], gboolean *out_has, GError **error);
 
-/* Rereads a blob, every stored byte of it: each chunk's SHA-256, and the blob's. DATA_LOSS names the
+/* Rereads a blob, every stored byte of it: each chunk's digest, and the blob's. DATA_LOSS names the
  * first damaged object; `on_bytes` (may be NULL) hears of progress. */
 gboolean blob_store_verify (Ctx *ctx, BlobStore *self, const Digest *digest,
                             void (*on_bytes) (guint64 n_bytes, gpointer data), gpointer data, GError **error);

@@ -1,6 +1,7 @@
 /* Rereading a blob: every stored byte is read, decoded and hashed. */
 #include <string.h>
 
+#include "base/blake3.h"
 #include "base/sha256.h"
 #include "storage/blob_store.h"
 #include "storage/chunk_reader.h"
@@ -52,21 +53,23 @@ static gboolean
 verify_chunk (Ctx *ctx, ChunkReader *reader, const RecipeEntry *entry, Sha256 *blob_sha, Hasher *blob_hasher,
               guint8 *stripe, GError **error)
 {
-  Sha256 chunk_sha;
-  Digest actual;
-  sha256_init (&chunk_sha);
+  Blake3 chunk_hash;
+  guint8 actual[CHUNK_DIGEST_SIZE];
+  blake3_init (&chunk_hash);
   if (!chunk_reader_open (ctx, reader, entry->digest, error))
     return FALSE;
   for (gsize n = chunk_reader_stripe_size (reader); n > 0; n = chunk_reader_stripe_size (reader))
     {
       if (!ctx_check (ctx, error) || !chunk_reader_next (ctx, reader, stripe, error))
         return FALSE;
-      sha256_update_pair (blob_sha, stripe, n, &chunk_sha, stripe, n);
+      blake3_update (&chunk_hash, stripe, n);
       if (blob_hasher != NULL)
         hasher_update (blob_hasher, stripe, n);
+      else
+        sha256_update (blob_sha, stripe, n);
     }
-  sha256_peek (&chunk_sha, &actual);
-  if (memcmp (actual.bytes, entry->digest, 32) == 0)
+  blake3_peek (&chunk_hash, actual);
+  if (memcmp (actual, entry->digest, sizeof actual) == 0)
     return TRUE;
   g_autofree char *key = chunk_key (entry->digest);
   return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s: damaged chunk: its bytes have another digest",

@@ -96,7 +96,7 @@ parse (const guint8 *bytes, gsize size, gsize piece, Heard *heard, gboolean *out
 static void
 append_frame (ChunkEncoder *encoder, guint unit_bytes, const guint8 *data, gsize size, GByteArray *out)
 {
-  Digest digest = fixture_chunk_digest (data, size);
+  ChunkDigest digest = fixture_chunk_digest (data, size);
   chunk_encode (encoder, unit_bytes, data, size, &digest, out);
 }
 
@@ -114,7 +114,7 @@ static void
 append_ref (GByteArray *out, guint decoded_size)
 {
   guint8 bytes[CHUNK_HEADER_SIZE];
-  Digest digest = fixture_chunk_digest ("ref", 3);
+  ChunkDigest digest = fixture_chunk_digest ("ref", 3);
   chunk_header_write (&(ChunkHeader){ CHUNK_ENCODING_REF, decoded_size, 0, digest }, bytes);
   g_byte_array_append (out, bytes, sizeof bytes);
 }
@@ -127,7 +127,7 @@ check_roundtrip (ChunkEncoder *encoder, BytesKind kind, guint unit_bytes, gsize 
   g_autoptr (GError) error = NULL;
   g_auto (Heard) heard;
   gboolean between = FALSE;
-  Digest digest = fixture_chunk_digest (g_bytes_get_data (bytes, NULL), size);
+  ChunkDigest digest = fixture_chunk_digest (g_bytes_get_data (bytes, NULL), size);
   heard_init (&heard);
   append_frame (encoder, unit_bytes, g_bytes_get_data (bytes, NULL), size, frame);
   fixture_assert_ok (parse (frame->data, frame->len, 100000, &heard, &between, &error), error);
@@ -135,7 +135,7 @@ check_roundtrip (ChunkEncoder *encoder, BytesKind kind, guint unit_bytes, gsize 
   g_assert_cmpuint (heard.n_ends, ==, 1);
   g_assert_cmpuint (heard.header.decoded_size, ==, size);
   g_assert_cmpuint (heard.header.encoded_size, ==, frame->len - CHUNK_HEADER_SIZE);
-  g_assert_true (digest_equal (&heard.header.digest, &digest));
+  g_assert_cmpmem (&heard.header.digest, sizeof digest, &digest, sizeof digest);
   g_assert_cmpmem (heard.decoded->data, heard.decoded->len, g_bytes_get_data (bytes, NULL), size);
   g_assert_cmpmem (heard.stored->data, heard.stored->len, frame->data + CHUNK_HEADER_SIZE,
                    frame->len - CHUNK_HEADER_SIZE);
@@ -260,7 +260,7 @@ test_header_bounds (void)
       g_assert_cmpuint (read.encoding, ==, rows[i].encoding);
       g_assert_cmpuint (read.decoded_size, ==, rows[i].decoded);
       g_assert_cmpuint (read.encoded_size, ==, rows[i].encoded);
-      g_assert_true (digest_equal (&read.digest, &header.digest));
+      g_assert_cmpmem (&read.digest, sizeof read.digest, &header.digest, sizeof header.digest);
     }
 }
 

@@ -8,6 +8,19 @@
 #define VERSION 1
 #define SUM_OFFSET 48
 
+const char *
+chunk_digest_hex (const guint8 digest[CHUNK_DIGEST_SIZE], char buffer[CHUNK_HEX_SIZE])
+{
+  static const char digits[] = "0123456789abcdef";
+  for (guint i = 0; i < CHUNK_DIGEST_SIZE; i++)
+    {
+      buffer[2 * i] = digits[digest[i] >> 4];
+      buffer[2 * i + 1] = digits[digest[i] & 15];
+    }
+  buffer[2 * CHUNK_DIGEST_SIZE] = '\0';
+  return buffer;
+}
+
 void
 chunk_header_write (const ChunkHeader *self, guint8 out[CHUNK_HEADER_SIZE])
 {
@@ -17,7 +30,7 @@ chunk_header_write (const ChunkHeader *self, guint8 out[CHUNK_HEADER_SIZE])
   out[6] = out[7] = 0;
   wire_put_u32 (out + 8, self->decoded_size);
   wire_put_u32 (out + 12, self->encoded_size);
-  memcpy (out + 16, self->digest.bytes, 32);
+  memcpy (out + 16, self->digest.bytes, CHUNK_DIGEST_SIZE);
   wire_put_u64 (out + SUM_OFFSET, XXH3_64bits (out, SUM_OFFSET));
 }
 
@@ -46,9 +59,8 @@ chunk_header_read (const guint8 bytes[CHUNK_HEADER_SIZE], ChunkHeader *out_heade
 {
   ChunkHeader header = { .encoding = (ChunkEncoding) bytes[5],
                          .decoded_size = wire_get_u32 (bytes + 8),
-                         .encoded_size = wire_get_u32 (bytes + 12),
-                         .digest = { .algorithm = DIGEST_SHA256 } };
-  memcpy (header.digest.bytes, bytes + 16, 32);
+                         .encoded_size = wire_get_u32 (bytes + 12) };
+  memcpy (header.digest.bytes, bytes + 16, CHUNK_DIGEST_SIZE);
   const char *problem = header_problem (bytes, &header);
   if (problem != NULL)
     return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: %s", problem);
@@ -64,7 +76,7 @@ chunk_frame_bound (gsize decoded_size)
 }
 
 gsize
-chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
+chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const ChunkDigest *digest,
                    guint8 *out)
 {
   gsize end = CHUNK_HEADER_SIZE;
@@ -78,8 +90,8 @@ chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsi
 }
 
 void
-chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
-              GByteArray *out)
+chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size,
+              const ChunkDigest *digest, GByteArray *out)
 {
   guint start = out->len;
   g_byte_array_set_size (out, (guint) (start + chunk_frame_bound (size)));

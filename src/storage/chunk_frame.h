@@ -1,7 +1,7 @@
 /* The chunk frame: how one chunk (at most 8 MiB decoded) lies in the bucket and travels on the wire.
  *
  *   header, 56 bytes, little-endian: "AMCF", version 1, encoding, 2 zero bytes, u32 decoded size,
- *   u32 encoded size (of what follows the header), 32 bytes SHA-256 of the decoded bytes, u64 XXH3-64
+ *   u32 encoded size (of what follows the header), 32 bytes BLAKE3 of the decoded bytes, u64 XXH3-64
  *   of the 48 bytes before it; then one stripe for each 256 KiB of decoded bytes (the last is shorter):
  *   u64 XXH3-64 of the stripe's decoded bytes, one u32 for each plane (bit 31: stored raw; bit 30: in
  *   the code of rank_coder.h, otherwise zstd; bits 0-29: stored size), then the planes. Encoding none has no planes: the stripe's bytes follow the sum.
@@ -12,12 +12,14 @@
  * chunk the other side has. (storage.md, "Chunks".) Encoder and parser are not thread-safe. */
 #pragma once
 
-#include "base/digest.h"
+#include "base/blake3.h"
 #include "base/error.h"
 
 #define CHUNK_MAX_BYTES (8u << 20)
 #define CHUNK_STRIPE_BYTES (256u << 10)
 #define CHUNK_HEADER_SIZE 56
+#define CHUNK_DIGEST_SIZE BLAKE3_SIZE
+#define CHUNK_HEX_SIZE (2 * CHUNK_DIGEST_SIZE + 1)
 #define CHUNK_STRIPE_OVERHEAD (8 + 4 * 4)
 /* No valid frame's payload is longer: a plane that does not shrink is stored raw. */
 #define CHUNK_MAX_ENCODED_BYTES (CHUNK_MAX_BYTES + (CHUNK_MAX_BYTES / CHUNK_STRIPE_BYTES) * CHUNK_STRIPE_OVERHEAD)
@@ -30,13 +32,20 @@ typedef enum {
   CHUNK_ENCODING_REF = 4,
 } ChunkEncoding;
 
+/* BLAKE3 of the decoded bytes: what a chunk is known by. */
+typedef struct {
+  guint8 bytes[CHUNK_DIGEST_SIZE];
+} ChunkDigest;
+
 typedef struct {
   ChunkEncoding encoding;
   guint32 decoded_size;
   guint32 encoded_size;
-  Digest digest; /* SHA-256 */
+  ChunkDigest digest;
 } ChunkHeader;
 
+/* Lower-case hex of a chunk's digest into `buffer`; returns it. */
+const char *chunk_digest_hex (const guint8 digest[CHUNK_DIGEST_SIZE], char buffer[CHUNK_HEX_SIZE]);
 void chunk_header_write (const ChunkHeader *self, guint8 out[CHUNK_HEADER_SIZE]);
 /* DATA_LOSS (reason ChunkCorrupt) when anything is out of its bounds or the sum is wrong. */
 gboolean chunk_header_read (const guint8 bytes[CHUNK_HEADER_SIZE], ChunkHeader *out_header, GError **error);
@@ -56,10 +65,10 @@ ChunkEncoding chunk_encoder_encoding (const ChunkEncoder *self);
 /* No frame of so many decoded bytes is longer. */
 gsize chunk_frame_bound (gsize decoded_size);
 /* Whole chunk in memory: header and payload into memory of chunk_frame_bound() bytes; returns how many. */
-gsize chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
+gsize chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const ChunkDigest *digest,
                          guint8 *out);
 /* The same appended to `out`. */
-void chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const Digest *digest,
+void chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const ChunkDigest *digest,
                    GByteArray *out);
 
 /* How long a stripe's sum and plane sizes are. */

@@ -8,7 +8,7 @@
 /* A blob of at most this many bytes is kept whole, without chunks. */
 #define BLOB_WHOLE_MAX_BYTES (1u << 20)
 /* A tensor at least this large is cut from its own start; smaller neighbours share a chunk. */
-#define CHUNK_LARGE_TENSOR_BYTES (1u << 20)
+#define CHUNK_LARGE_TENSOR_BYTES (256u << 10)
 /* Longest weight-file header that is waited for before cutting blindly. */
 #define CHUNK_PLAN_HEADER_LIMIT_BYTES (32u << 20)
 

@@ -17,12 +17,10 @@ struct ChunkReader {
 };
 
 char *
-chunk_key (const guint8 bytes[32])
+chunk_key (const guint8 digest[CHUNK_DIGEST_SIZE])
 {
-  Digest digest = { .algorithm = DIGEST_SHA256 };
-  char hex[2 * DIGEST_MAX_BYTES + 1];
-  memcpy (digest.bytes, bytes, 32);
-  digest_hex (&digest, hex);
+  char hex[CHUNK_HEX_SIZE];
+  chunk_digest_hex (digest, hex);
   return g_strdup_printf ("_ai_models/chunks/%.2s/%s", hex, hex);
 }
 
@@ -71,7 +69,7 @@ read_header (Ctx *ctx, Reader *object, const guint8 digest[32], ChunkHeader *out
     return fail_corrupt (error, "it is cut short");
   if (!reader_read_at (ctx, object, 0, bytes, sizeof bytes, error) || !chunk_header_read (bytes, out_header, error))
     return FALSE;
-  if (memcmp (out_header->digest.bytes, digest, 32) != 0 || out_header->encoding == CHUNK_ENCODING_REF)
+  if (memcmp (out_header->digest.bytes, digest, CHUNK_DIGEST_SIZE) != 0 || out_header->encoding == CHUNK_ENCODING_REF)
     return fail_corrupt (error, "its name is another's");
   return object->size_bytes == CHUNK_HEADER_SIZE + (guint64) out_header->encoded_size
          || fail_corrupt (error, "its length is wrong");

@@ -1,6 +1,6 @@
 /* A recipe: how a blob is put together from chunks (storage.md, "Recipe"). Immutable once read;
  * then thread-safe. Binary, little-endian: "AMRC", version 1, 3 zero bytes, u8 blob digest algorithm,
- * 64 bytes of blob digest, u64 blob size, u32 chunk count, then 40 bytes a chunk (SHA-256, u32 decoded
+ * 64 bytes of blob digest, u64 blob size, u32 chunk count, then 40 bytes a chunk (BLAKE3, u32 decoded
  * size, u32 encoded size), then u64 XXH3-64 of all before. */
 #pragma once
 
@@ -12,7 +12,7 @@
 #define RECIPE_MAX_BYTES (RECIPE_MAX_CHUNKS * RECIPE_ENTRY_SIZE + 93) /* of one with the most chunks */
 
 typedef struct {
-  guint8 digest[32]; /* SHA-256 of the decoded bytes */
+  guint8 digest[32]; /* BLAKE3 of the decoded bytes */
   guint32 decoded_size;
   guint32 encoded_size; /* without the frame's header */
 } RecipeEntry;

@@ -214,11 +214,11 @@ fixture_digest (GBytes *bytes, DigestAlgorithm algorithm)
   return digest;
 }
 
-Digest
+ChunkDigest
 fixture_chunk_digest (gconstpointer data, gsize size)
 {
-  Digest digest;
-  digest_of (DIGEST_SHA256, data, size, &digest);
+  ChunkDigest digest;
+  blake3_of (data, size, digest.bytes);
   return digest;
 }
 

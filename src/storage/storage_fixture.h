@@ -3,6 +3,7 @@
 #pragma once
 
 #include "storage/blob_store.h"
+#include "storage/chunk_frame.h"
 #include "storage/upload_session.h"
 
 typedef struct {
@@ -47,7 +48,7 @@ char *fixture_path (const StorageFixture *self, const char *key);
 
 Digest fixture_digest (GBytes *bytes, DigestAlgorithm algorithm);
 /* What a chunk of these bytes is called. */
-Digest fixture_chunk_digest (gconstpointer data, gsize size);
+ChunkDigest fixture_chunk_digest (gconstpointer data, gsize size);
 /* Puts a blob through an upload session. */
 Digest fixture_upload (const StorageFixture *self, GBytes *bytes);
 void fixture_assert_blob (const StorageFixture *self, const Digest *digest, GBytes *wanted);

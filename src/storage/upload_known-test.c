@@ -33,7 +33,7 @@ fill_with_references (UploadSession *session, guint n, guint8 digest[32])
   g_autoptr (ChunkEncoder) encoder = chunk_encoder_new ();
   g_autoptr (GBytes) content = fixture_bytes (BYTES_RANDOM, 1, 64);
   g_autoptr (GByteArray) frame = g_byte_array_new ();
-  Digest chunk = fixture_chunk_digest (g_bytes_get_data (content, NULL), 64);
+  ChunkDigest chunk = fixture_chunk_digest (g_bytes_get_data (content, NULL), 64);
   guint8 reference[CHUNK_HEADER_SIZE];
   ChunkHeader header = { CHUNK_ENCODING_REF, 64, 0, chunk };
   chunk_encode (encoder, 0, g_bytes_get_data (content, NULL), 64, &chunk, frame);

@@ -313,9 +313,9 @@ read_tail (Ctx *ctx, UploadSession *self, GError **error)
     g_byte_array_append (decoded, bytes, (guint) size);
   else if (!chunk_parser_feed (parser, bytes, size, error))
     return NULL;
-  Digest actual;
-  digest_of (DIGEST_SHA256, decoded->data, decoded->len, &actual);
-  if (decoded->len != self->state.tail_bytes || memcmp (actual.bytes, self->state.tail_digest, 32) != 0)
+  guint8 actual[CHUNK_DIGEST_SIZE];
+  blake3_of (decoded->data, decoded->len, actual);
+  if (decoded->len != self->state.tail_bytes || memcmp (actual, self->state.tail_digest, sizeof actual) != 0)
     return am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "object %s is damaged", key);
   return g_steal_pointer (&decoded);
 }
@@ -400,9 +400,7 @@ park (Ctx *ctx, UploadSession *self, UploadState *next, GError **error)
   next->tail_bytes = offset - self->ingest.start_bytes;
   if (frame)
     return blob_ingest_park_chunk (ctx, &self->ingest, prefix, next->tail_digest, error);
-  Digest digest;
-  digest_of (DIGEST_SHA256, self->head->data, self->head->len, &digest);
-  memcpy (next->tail_digest, digest.bytes, sizeof next->tail_digest);
+  blake3_of (self->head->data, self->head->len, next->tail_digest);
   g_autofree char *key = upload_tail_key (self->id, next);
   return object_store_put (ctx, objects_of (self), key, self->head->data, self->head->len, OBJECT_COMMIT_LAZY, error);
 }

@@ -59,10 +59,8 @@ upload_tail_prefix (const char *id)
 char *
 upload_tail_key (const char *id, const UploadState *state)
 {
-  Digest digest = { .algorithm = DIGEST_SHA256 };
-  char hex[2 * DIGEST_MAX_BYTES + 1];
-  memcpy (digest.bytes, state->tail_digest, sizeof state->tail_digest);
-  return g_strdup_printf (UPLOADS_PREFIX "%s/tail-%s", id, digest_hex (&digest, hex));
+  char hex[CHUNK_HEX_SIZE];
+  return g_strdup_printf (UPLOADS_PREFIX "%s/tail-%s", id, chunk_digest_hex (state->tail_digest, hex));
 }
 
 static char *
