@@ -63,6 +63,31 @@ test_keeps_the_rest (void)
 }
 
 static void
+test_remove (void)
+{
+  g_autoptr (GError) error = NULL;
+  gboolean had = FALSE;
+  Digest a, other;
+  digest_of (DIGEST_SHA256, "a", 1, &a);
+  digest_of (DIGEST_SHA256, "other", 5, &other);
+  g_autoptr (GBytes) one = add (NULL, "a", &had, &error);
+  g_autoptr (GBytes) two = add (one, "b", &had, &error);
+  g_autoptr (GBytes) same = referrers_index_remove (two, &other, &had, &error);
+  g_assert_false (had);
+  g_assert_true (g_bytes_equal (same, two));
+  g_autoptr (GBytes) left = referrers_index_remove (two, &a, &had, &error);
+  g_assert_true (had);
+  g_autoptr (GBytes) wanted = add (NULL, "b", &had, &error);
+  g_assert_true (g_bytes_equal (left, wanted));
+  g_autoptr (GBytes) again = add (left, "a", &had, &error);
+  g_assert_false (had);
+  g_assert_no_error (error);
+  g_autoptr (GBytes) rubbish = g_bytes_new_static ("[]", 2);
+  g_assert_null (referrers_index_remove (rubbish, &a, &had, &error));
+  g_assert_error (error, AM_ERROR, AM_ERROR_INVALID_ARGUMENT);
+}
+
+static void
 test_refuses (void)
 {
   static const char *const bad[] = { "", "[]", "no json", "{\"schemaVersion\":2,\"mediaType\":\"" OCI_MANIFEST "\"}",
@@ -97,6 +122,7 @@ main (int argc, char **argv)
   g_test_add_func ("/referrers/tag", test_tag);
   g_test_add_func ("/referrers/add", test_add);
   g_test_add_func ("/referrers/keeps-the-rest", test_keeps_the_rest);
+  g_test_add_func ("/referrers/remove", test_remove);
   g_test_add_func ("/referrers/refuses", test_refuses);
   g_test_add_func ("/referrers/full", test_full);
   return g_test_run ();

@@ -13,3 +13,6 @@ char *referrers_tag (const Digest *subject);
  * result would be larger than a manifest may be. */
 GBytes *referrers_index_add (GBytes *index, const Digest *referrer, const char *descriptor, gboolean *out_had,
                              GError **error);
+/* `index` without the entries of `referrer`. When there are none, `*out_had` is FALSE and `index` comes back. Caller
+ * frees. INVALID_ARGUMENT as above. */
+GBytes *referrers_index_remove (GBytes *index, const Digest *referrer, gboolean *out_had, GError **error);

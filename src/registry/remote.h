@@ -46,6 +46,12 @@ gboolean remote_read_pages (Ctx *ctx, Remote *self, const char *url, TakePage ta
 gboolean remote_tell_referrer (Ctx *ctx, Remote *self, GBytes *bytes, const char *media_type, const Digest *digest,
                                GError **error);
 
+/* What a manifest refers to, if anything; one that is not there or is damaged refers to nothing. */
+gboolean remote_find_subject (Ctx *ctx, Remote *self, const char *selector, gboolean *out_has, Digest *out_subject,
+                              GError **error);
+/* After a referrer was removed: strikes it out of the index under the subject's fallback tag, if there is one. */
+gboolean remote_forget_referrer (Ctx *ctx, Remote *self, const Digest *subject, const Digest *digest, GError **error);
+
 /* Starts an upload session: its address, absolute, caller frees. `out_min_piece_bytes` (may be NULL): the least a
  * PATCH but the last must have, 0 when the registry does not say. */
 char *remote_start_upload (Ctx *ctx, Remote *self, guint64 *out_min_piece_bytes, GError **error);

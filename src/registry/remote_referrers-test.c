@@ -198,6 +198,41 @@ test_put_races (Fixture *self, gconstpointer data)
   g_assert_cmpuint (scripted_registry_count (&self->home, "PUT " TAG), <=, 5);
 }
 
+static gboolean
+remove_it (Fixture *self)
+{
+  char text[DIGEST_STRING_SIZE];
+  return repository_remove_manifest (NULL, self->repository, digest_format (&self->referrer, text), &self->error);
+}
+
+/* Removed by digest, it is struck out of the tag's index where there is one. */
+static void
+test_remove (Fixture *self, gconstpointer data)
+{
+  const ScriptRule with_tag[] = {
+    { "DELETE", "*", .status = 202 },
+    { "GET", TAG, .times = 1, .status = 200, .headers = INDEX_TYPE, .text = self->two },
+    { "GET", TAG, .status = 200, .headers = INDEX_TYPE, .text = self->one },
+    { "GET", "*/manifests/sha256:*", .status = 200, .blob = self->manifest },
+    { "PUT", TAG, .status = 201 },
+  };
+  const ScriptRule without_tag[] = {
+    { "DELETE", "*", .status = 202 },
+    { "GET", "*/manifests/sha256:*", .status = 200, .blob = self->manifest },
+  };
+  start (self, with_tag, G_N_ELEMENTS (with_tag));
+  remove_it (self);
+  g_assert_no_error (self->error);
+  g_assert_cmpuint (scripted_registry_count (&self->home, "PUT " TAG), ==, 1);
+  start (self, without_tag, G_N_ELEMENTS (without_tag));
+  remove_it (self);
+  g_assert_no_error (self->error);
+  g_assert_cmpuint (scripted_registry_count (&self->home, "PUT *"), ==, 0);
+  start (self, NULL, 0);
+  g_assert_false (remove_it (self));
+  g_assert_true (am_error_has_reason (self->error, "MANIFEST_UNKNOWN"));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -209,5 +244,6 @@ main (int argc, char **argv)
   ADD ("put-with-api", test_put_with_api);
   ADD ("put-without-api", test_put_without_api);
   ADD ("put-races", test_put_races);
+  ADD ("remove", test_remove);
   return g_test_run ();
 }

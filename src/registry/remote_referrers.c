@@ -81,19 +81,33 @@ remote_list_referrers (Ctx *ctx, Repository *base, const Digest *subject, GError
   return !has_api && list_fallback (ctx, self, subject, referrers, error) ? g_steal_pointer (&referrers) : NULL;
 }
 
+/* `old` (NULL: none) with the entry, or without it where `descriptor` is NULL; `*out_is_so` when it was so before. */
+static GBytes *
+change_index (GBytes *old, const Digest *referrer, const char *descriptor, gboolean *out_is_so, GError **error)
+{
+  gboolean had = FALSE;
+  GBytes *index = descriptor != NULL ? referrers_index_add (old, referrer, descriptor, &had, error)
+                                     : referrers_index_remove (old, referrer, &had, error);
+  *out_is_so = had == (descriptor != NULL);
+  return index;
+}
+
+/* Enters the referrer into the fallback's index, or strikes it out where `descriptor` is NULL. */
 static gboolean
-add_to_fallback (Ctx *ctx, Remote *self, const Digest *subject, const Digest *referrer, const char *descriptor,
+change_fallback (Ctx *ctx, Remote *self, const Digest *subject, const Digest *referrer, const char *descriptor,
                  GError **error)
 {
   g_autofree char *tag = referrers_tag (subject);
   for (guint i = 0; i < MAX_ATTEMPTS; i++)
     {
-      gboolean had = FALSE;
+      gboolean is_so = FALSE;
       g_autoptr (GError) failure = NULL;
       g_autoptr (GBytes) old = get_fallback (ctx, self, subject, &failure);
+      if (failure == NULL && old == NULL && descriptor == NULL)
+        return TRUE;
       g_autoptr (GBytes) index
-        = failure == NULL ? referrers_index_add (old, referrer, descriptor, &had, &failure) : NULL;
-      if (index != NULL && had)
+        = failure == NULL ? change_index (old, referrer, descriptor, &is_so, &failure) : NULL;
+      if (index != NULL && is_so)
         return TRUE;
       if (index == NULL || !repository_put_manifest (ctx, &self->base, tag, OCI_INDEX, index, NULL, &failure))
         {
@@ -114,5 +128,34 @@ remote_tell_referrer (Ctx *ctx, Remote *self, GBytes *bytes, const char *media_t
   if (manifest == NULL || manifest->subject == NULL)
     return TRUE;
   g_autofree char *descriptor = manifest_referrer_descriptor (manifest, digest, g_bytes_get_size (bytes));
-  return add_to_fallback (ctx, self, &manifest->subject->digest, digest, descriptor, error);
+  return change_fallback (ctx, self, &manifest->subject->digest, digest, descriptor, error);
+}
+
+gboolean
+remote_find_subject (Ctx *ctx, Remote *self, const char *selector, gboolean *out_has, Digest *out_subject, GError **error)
+{
+  g_autoptr (GError) failure = NULL;
+  g_autofree char *type = NULL;
+  *out_has = FALSE;
+  g_autoptr (GBytes) bytes = repository_get_manifest (ctx, &self->base, selector, &type, NULL, &failure);
+  if (bytes == NULL && am_error_retryable (failure))
+    {
+      g_propagate_error (error, g_steal_pointer (&failure));
+      return FALSE;
+    }
+  g_autoptr (Manifest) manifest = bytes == NULL ? NULL : manifest_parse (bytes, type, NULL);
+  if (manifest == NULL)
+    am_ignore (&failure, "what cannot be read refers to nothing");
+  else if (manifest->subject != NULL)
+    {
+      *out_has = TRUE;
+      *out_subject = manifest->subject->digest;
+    }
+  return TRUE;
+}
+
+gboolean
+remote_forget_referrer (Ctx *ctx, Remote *self, const Digest *subject, const Digest *digest, GError **error)
+{
+  return change_fallback (ctx, self, subject, digest, NULL, error);
 }

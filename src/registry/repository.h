@@ -86,7 +86,7 @@ GPtrArray *repository_list_tags (Ctx *ctx, Repository *self, GError **error); /*
 /* Digests of the manifests whose subject this is, in no order (Digest, g_free); RESOURCE_EXHAUSTED when there are more
  * than REPOSITORY_MAX_REFERRERS. One that is named may be gone. */
 GPtrArray *repository_list_referrers (Ctx *ctx, Repository *self, const Digest *subject, GError **error);
-/* A tag is untagged; a digest removes the manifest and its tags. */
+/* A tag is untagged; a digest removes the manifest and its tags, and its entry among its subject's referrers. */
 gboolean repository_remove_manifest (Ctx *ctx, Repository *self, const char *reference, GError **error);
 void repository_free (Repository *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (Repository, repository_free)

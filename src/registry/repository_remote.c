@@ -240,15 +240,17 @@ remote_remove_manifest (Ctx *ctx, Repository *base, const char *reference, GErro
 {
   Remote *self = (Remote *) base;
   gboolean is_digest;
-  Digest digest;
-  if (!reference_selector_parse (reference, &is_digest, &digest, error))
+  gboolean has_subject = FALSE;
+  Digest digest, subject;
+  if (!reference_selector_parse (reference, &is_digest, &digest, error)
+      || (is_digest && !remote_find_subject (ctx, self, reference, &has_subject, &subject, error)))
     return FALSE;
   g_autofree char *url = registry_client_url (self->client, "manifests/%s", reference);
   HttpCall call = { .method = "DELETE", .url = url };
   g_auto (HttpReply) reply = { 0 };
   GError *failure = NULL;
   if (registry_client_call (ctx, self->client, REGISTRY_DELETE, &call, &reply, &failure))
-    return TRUE;
+    return !has_subject || remote_forget_referrer (ctx, self, &subject, &digest, error);
   if (reply.status == 405 || (reply.status == 400 && !is_digest))
     am_fail (error, AM_ERROR_UNIMPLEMENTED, "UNSUPPORTED", "%s does not let %s be removed%s", base->display,
              is_digest ? "manifests" : "tags", is_digest ? "" : "; try by digest");

@@ -103,6 +103,15 @@ def test_gone_referrers(ours, distribution, signed, tmp_path):
     assert referrers(ours, "team/model", digests["model"], home=tmp_path / "home") == {digests["first"]}
 
 
+@pytest.mark.parametrize("side", ["ours", "distribution"])
+def test_removed_referrers_are_struck_out(ours, distribution, signed, tmp_path, side):
+    dress = ours if side == "ours" else distribution
+    client, digests = clients.AiModels(tmp_path / "client"), signed(dress)
+    client.run("rm", f"{dress.server.host}/team/model@{digests['second']}")
+    assert referrers(dress, "team/model", digests["model"], home=tmp_path / "home") == {digests["first"]}
+    assert client.run("copy", "-r", f"{dress.server.host}/team/model:v1", "model:v1").json["missingReferrers"] == 0
+
+
 def test_too_deep(ours, distribution, tmp_path):
     """Signatures of signatures of signatures end somewhere, and then nothing is visible at the destination."""
     config = clients.put_blob(ours.server, "team/model", clients.EMPTY_CONFIG)
