@@ -72,6 +72,7 @@ static const struct {
   { "InsufficientStorage", 507, "TOOMANYREQUESTS" },
   { "ReadOnlyStorage", 503, "DENIED" },
   { "SIZE_INVALID", 0, "SIZE_INVALID" },
+  { HTTP_REASON_BODY_TOO_LARGE, 413, "SIZE_INVALID" },
   { "CHUNK_UNKNOWN", 409, "CHUNK_UNKNOWN" },
   { "MANIFEST_BLOB_UNKNOWN", 404, "MANIFEST_BLOB_UNKNOWN" },
   { "TAG_INVALID", 400, "NAME_INVALID" },
@@ -86,7 +87,7 @@ write_error (HttpRequest *req, HttpResponse *res, const GError *error)
 {
   const AmErrorInfo *info = am_error_info_of (error);
   const char *reason = am_error_reason (error);
-  guint status = info->http_status;
+  guint status = http_error_status (error);
   const char *code = reason != NULL ? reason : info->name;
   if (am_error_has_reason (error, "SIZE_INVALID") && am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED))
     status = 413;
