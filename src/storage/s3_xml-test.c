@@ -1,0 +1,140 @@
+#include "storage/s3_xml.h"
+
+#include <string.h>
+
+#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+#define LIST(inner) HEAD "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" inner "</ListBucketResult>"
+#define OBJECT(key, size, time) \
+  "<Contents><Key>" key "</Key><LastModified>" time "</LastModified><ETag>&quot;x&quot;</ETag><Size>" size \
+  "</Size><StorageClass>STANDARD</StorageClass></Contents>"
+#define TIME "2026-11-30T09:30:00.250Z"
+
+static void
+test_error (void)
+{
+  static const struct {
+    const char *text, *code, *message, *region; /* code NULL: no error document */
+  } rows[] = {
+    { HEAD "<Error><Code>NoSuchKey</Code><Message>It is &lt;gone&gt;</Message><Resource>/b/k</Resource></Error>", "NoSuchKey",
+      "It is <gone>", NULL },
+    { "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>",
+      "AuthorizationHeaderMalformed", NULL, "eu-west-1" },
+    { "<s3:Error xmlns:s3=\"x\"><s3:Code>A</s3:Code></s3:Error>", "A", NULL, NULL },
+    { "<Error><Code>A</Code>", NULL, NULL, NULL }, /* cut */
+    { "<Error><Message>no code</Message></Error>", NULL, NULL, NULL },
+    { "<Other><Code>A</Code></Other>", NULL, NULL, NULL },
+    { "<html><body>502 Bad Gateway</body></html>", NULL, NULL, NULL },
+    { "{\"code\":\"x\"}", NULL, NULL, NULL },
+    { "", NULL, NULL, NULL },
+    { "<!DOCTYPE x [<!ENTITY a \"b\">]><Error><Code>&a;</Code></Error>", NULL, NULL, NULL },
+    { "<Error><Code>&a;</Code></Error>", NULL, NULL, NULL },
+    { "<Error><a><b><c><d><e><f><g><h>x</h></g></f></e></d></c></b></a><Code>A</Code></Error>", NULL, NULL, NULL },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (S3Error) found = { 0 };
+      gboolean ok = s3_error_parse (rows[i].text, strlen (rows[i].text), &found);
+      g_assert_cmpint (ok, ==, rows[i].code != NULL);
+      g_assert_cmpstr (found.code, ==, rows[i].code);
+      g_assert_cmpstr (found.message, ==, rows[i].message);
+      g_assert_cmpstr (found.region, ==, rows[i].region);
+    }
+}
+
+static void
+test_listing (void)
+{
+  static const char text[] = LIST (
+    "<Name>b</Name><Prefix>a/</Prefix><KeyCount>3</KeyCount><MaxKeys>2</MaxKeys><EncodingType>url</EncodingType>" OBJECT (
+      "a/b%20c%2Bd+e", "12", TIME) OBJECT ("a/%D0%BA", "18446744073709551615",
+                                           "2026-11-30T09:30:00Z") "<CommonPrefixes><Prefix>a/x%3D/</Prefix></CommonPrefixes>"
+                                                                   "<IsTruncated>true</IsTruncated><NextContinuationToken>"
+                                                                   "t/+=</NextContinuationToken>");
+  g_auto (S3Listing) listing = { 0 };
+  g_autoptr (GError) error = NULL;
+  g_assert_true (s3_listing_parse (text, strlen (text), &listing, &error));
+  g_assert_no_error (error);
+  g_assert_cmpuint (listing.objects->len, ==, 2);
+  const S3Object *object = &g_array_index (listing.objects, S3Object, 0);
+  g_assert_cmpstr (object->key, ==, "a/b c+d+e");
+  g_assert_cmpuint (object->size_bytes, ==, 12);
+  g_assert_cmpint (object->modified_ms, ==, 1796031000250);
+  object = &g_array_index (listing.objects, S3Object, 1);
+  g_assert_cmpstr (object->key, ==, "a/к");
+  g_assert_cmpuint (object->size_bytes, ==, G_MAXUINT64);
+  g_assert_cmpuint (listing.folders->len, ==, 1);
+  g_assert_cmpstr (g_ptr_array_index (listing.folders, 0), ==, "a/x=/");
+  g_assert_cmpstr (listing.next_token, ==, "t/+=");
+}
+
+static void
+test_bad_listings (void)
+{
+  g_autoptr (GString) many = g_string_new ("<ListBucketResult>");
+  for (guint i = 0; i <= S3_XML_MAX_KEYS; i++)
+    g_string_append_printf (many, OBJECT ("k%u", "1", TIME), i);
+  g_string_append (many, "</ListBucketResult>");
+  g_autofree char *blank = g_strnfill (20000, 'x');
+  g_autofree char *long_key = g_strdup_printf (LIST (OBJECT ("%s", "1", TIME)), blank);
+  g_autofree char *huge = g_strnfill (S3_XML_MAX_BYTES + 1, ' ');
+  memcpy (huge, "<ListBucketResult/>", 19);
+  const char *const rows[] = {
+    "", "<ListBucketResult>", "<Error><Code>A</Code></Error>", "<ListBucketResult/>x", LIST (OBJECT ("a/b", "-1", TIME)),
+    LIST (OBJECT ("a/b", "", TIME)), LIST (OBJECT ("a/b", "1", "yesterday")), LIST (OBJECT ("a%zz", "1", TIME)),
+    LIST (OBJECT ("a%FF", "1", TIME)), LIST (OBJECT ("a%00b", "1", TIME)),
+    LIST ("<Contents><Size>1</Size></Contents>"), LIST ("<IsTruncated>true</IsTruncated>"),
+    "<!DOCTYPE ListBucketResult><ListBucketResult/>", many->str, long_key, huge,
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (S3Listing) listing = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_assert_false (s3_listing_parse (rows[i], strlen (rows[i]), &listing, &error));
+      g_assert_error (error, AM_ERROR, AM_ERROR_DATA_LOSS);
+    }
+}
+
+static void
+test_other_answers (void)
+{
+  static const struct {
+    const char *text;
+    int code; /* 0: fine */
+  } deletes[] = {
+    { "<DeleteResult/>", 0 },
+    { "<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>", 0 },
+    { "<DeleteResult><Error><Key>a</Key><Code>NoSuchKey</Code></Error></DeleteResult>", 0 },
+    { "<DeleteResult><Error><Key>a</Key><Code>InternalError</Code></Error></DeleteResult>", AM_ERROR_UNAVAILABLE },
+    { "<DeleteResult><Deleted>", AM_ERROR_DATA_LOSS },
+    { "<Error><Code>A</Code></Error>", AM_ERROR_DATA_LOSS },
+  };
+  static const char good[] = "<InitiateMultipartUploadResult><UploadId>u+/</UploadId></InitiateMultipartUploadResult>";
+  static const char bad[] = "<InitiateMultipartUploadResult><UploadId></UploadId></InitiateMultipartUploadResult>";
+  g_autoptr (GError) error = NULL;
+  for (gsize i = 0; i < G_N_ELEMENTS (deletes); i++)
+    {
+      gboolean ok = s3_delete_result_check (deletes[i].text, strlen (deletes[i].text), &error);
+      g_assert_cmpint (ok, ==, deletes[i].code == 0);
+      if (!ok)
+        g_assert_error (error, AM_ERROR, deletes[i].code);
+      g_clear_error (&error);
+    }
+  g_autofree char *id = s3_upload_id_parse (good, strlen (good), &error);
+  g_assert_cmpstr (id, ==, "u+/");
+  g_assert_null (s3_upload_id_parse (bad, strlen (bad), &error));
+  g_assert_error (error, AM_ERROR, AM_ERROR_DATA_LOSS);
+  g_assert_true (s3_xml_is ("<A><B/></A>", 11, "A"));
+  g_assert_false (s3_xml_is ("<A><B/>", 7, "A"));
+  g_assert_false (s3_xml_is ("<AB><B/></AB>", 13, "A"));
+}
+
+int
+main (int argc, char **argv)
+{
+  g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/s3-xml/error", test_error);
+  g_test_add_func ("/s3-xml/listing", test_listing);
+  g_test_add_func ("/s3-xml/bad-listings", test_bad_listings);
+  g_test_add_func ("/s3-xml/other-answers", test_other_answers);
+  return g_test_run ();
+}

@@ -1,0 +1,304 @@
+#include "storage/s3_xml.h"
+
+#include <expat.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define MAX_DEPTH 8
+#define MAX_TEXT_BYTES (16u << 10) /* a key of 1024 bytes, each as "%XX", fits many times */
+
+/* Takes the text of one element, `path` being the names from the root on, joined by '/'. FALSE: it cannot be true. */
+typedef gboolean (*OnElement) (gpointer data, const char *path, const char *text);
+
+typedef struct {
+  XML_Parser expat;
+  GString *path, *text;
+  guint depth;
+  OnElement on_element;
+  gpointer data;
+  gboolean refused;
+} Walk;
+
+static void
+refuse (Walk *self)
+{
+  self->refused = TRUE;
+  XML_StopParser (self->expat, XML_FALSE);
+}
+
+static void
+on_start (void *data, const char *name, const char **attributes)
+{
+  Walk *self = data;
+  const char *colon = strrchr (name, ':');
+  if (++self->depth > MAX_DEPTH)
+    {
+      refuse (self);
+      return;
+    }
+  g_string_append_printf (self->path, "%s%.64s", self->depth > 1 ? "/" : "", colon != NULL ? colon + 1 : name);
+  g_string_truncate (self->text, 0);
+}
+
+static void
+on_end (void *data, const char *name)
+{
+  Walk *self = data;
+  if (!self->refused && !self->on_element (self->data, self->path->str, self->text->str))
+    refuse (self);
+  const char *slash = strrchr (self->path->str, '/');
+  g_string_truncate (self->path, slash != NULL ? (gsize) (slash - self->path->str) : 0);
+  g_string_truncate (self->text, 0);
+  self->depth--;
+}
+
+static void
+on_text (void *data, const char *text, int size)
+{
+  Walk *self = data;
+  if (self->text->len + (gsize) size > MAX_TEXT_BYTES)
+    refuse (self);
+  else
+    g_string_append_len (self->text, text, size);
+}
+
+static void
+on_doctype (void *data, const char *name, const char *system_id, const char *public_id, int has_subset)
+{
+  refuse (data);
+}
+
+static gboolean
+walk (const char *text, gsize size, OnElement on_element, gpointer data)
+{
+  g_autoptr (GString) path = g_string_new (NULL), value = g_string_new (NULL);
+  if (size == 0 || size > S3_XML_MAX_BYTES)
+    return FALSE;
+  Walk self = { .expat = XML_ParserCreate (NULL), .path = path, .text = value, .on_element = on_element, .data = data };
+  g_assert (self.expat != NULL); /* only without memory */
+  XML_SetUserData (self.expat, &self);
+  XML_SetElementHandler (self.expat, on_start, on_end);
+  XML_SetCharacterDataHandler (self.expat, on_text);
+  XML_SetStartDoctypeDeclHandler (self.expat, on_doctype);
+  enum XML_Status status = XML_Parse (self.expat, text, (int) size, XML_TRUE);
+  XML_ParserFree (self.expat);
+  return status == XML_STATUS_OK && !self.refused;
+}
+
+void
+s3_error_clear (S3Error *self)
+{
+  g_clear_pointer (&self->code, g_free);
+  g_clear_pointer (&self->message, g_free);
+  g_clear_pointer (&self->region, g_free);
+}
+
+static void
+take_text (char **place, const char *text)
+{
+  g_free (*place);
+  *place = g_strdup (text);
+}
+
+static gboolean
+on_error_element (gpointer data, const char *path, const char *text)
+{
+  S3Error *self = data;
+  if (strcmp (path, "Error/Code") == 0)
+    take_text (&self->code, text);
+  else if (strcmp (path, "Error/Message") == 0)
+    take_text (&self->message, text);
+  else if (strcmp (path, "Error/Region") == 0)
+    take_text (&self->region, text);
+  return g_str_has_prefix (path, "Error");
+}
+
+gboolean
+s3_error_parse (const char *text, gsize size, S3Error *out_error)
+{
+  g_auto (S3Error) found = { 0 };
+  if (!walk (text, size, on_error_element, &found) || found.code == NULL)
+    return FALSE;
+  *out_error = found;
+  found = (S3Error) { 0 };
+  return TRUE;
+}
+
+static void
+object_clear (gpointer data)
+{
+  g_free (((S3Object *) data)->key);
+}
+
+void
+s3_listing_clear (S3Listing *self)
+{
+  g_clear_pointer (&self->objects, g_array_unref);
+  g_clear_pointer (&self->folders, g_ptr_array_unref);
+  g_clear_pointer (&self->next_token, g_free);
+}
+
+typedef struct {
+  S3Listing listing;
+  S3Object object;
+  gboolean truncated;
+} ListState;
+
+/* "2026-11-30T09:30:00.123Z"; FALSE when it is none. */
+static gboolean
+parse_time (const char *text, gint64 *out_ms)
+{
+  g_autoptr (GTimeZone) utc = g_time_zone_new_utc ();
+  g_autoptr (GDateTime) time = g_date_time_new_from_iso8601 (text, utc);
+  if (time != NULL)
+    *out_ms = g_date_time_to_unix (time) * 1000 + g_date_time_get_microsecond (time) / 1000;
+  return time != NULL;
+}
+
+/* Stores that know nothing of encoding-type send the key as it is; then a '%' that begins no escape gives it away. */
+static gboolean
+take_key (char **place, const char *text)
+{
+  g_autofree char *key = g_uri_unescape_string (text, NULL);
+  if (key == NULL || !g_utf8_validate (key, -1, NULL))
+    return FALSE;
+  g_free (*place);
+  *place = g_steal_pointer (&key);
+  return TRUE;
+}
+
+static gboolean
+end_object (ListState *self)
+{
+  if (self->object.key == NULL || self->listing.objects->len >= S3_XML_MAX_KEYS)
+    return FALSE;
+  g_array_append_val (self->listing.objects, self->object);
+  self->object = (S3Object) { 0 };
+  return TRUE;
+}
+
+static gboolean
+add_folder (ListState *self, const char *text)
+{
+  char *folder = NULL;
+  if (self->listing.folders->len >= S3_XML_MAX_KEYS || !take_key (&folder, text))
+    return FALSE;
+  g_ptr_array_add (self->listing.folders, folder);
+  return TRUE;
+}
+
+static gboolean
+on_list_element (gpointer data, const char *path, const char *text)
+{
+  ListState *self = data;
+  if (!g_str_has_prefix (path, "ListBucketResult"))
+    return FALSE;
+  const char *name = path + strlen ("ListBucketResult");
+  if (strcmp (name, "/Contents/Key") == 0)
+    return take_key (&self->object.key, text);
+  if (strcmp (name, "/Contents/Size") == 0)
+    return text_parse_u64 (text, &self->object.size_bytes);
+  if (strcmp (name, "/Contents/LastModified") == 0)
+    return parse_time (text, &self->object.modified_ms);
+  if (strcmp (name, "/Contents") == 0)
+    return end_object (self);
+  if (strcmp (name, "/CommonPrefixes/Prefix") == 0)
+    return add_folder (self, text);
+  if (strcmp (name, "/IsTruncated") == 0)
+    self->truncated = strcmp (text, "true") == 0;
+  else if (strcmp (name, "/NextContinuationToken") == 0)
+    take_text (&self->listing.next_token, text);
+  return TRUE;
+}
+
+gboolean
+s3_listing_parse (const char *text, gsize size, S3Listing *out_listing, GError **error)
+{
+  ListState state = { 0 };
+  state.listing.objects = g_array_new (FALSE, TRUE, sizeof (S3Object));
+  g_array_set_clear_func (state.listing.objects, object_clear);
+  state.listing.folders = g_ptr_array_new_with_free_func (g_free);
+  gboolean whole = walk (text, size, on_list_element, &state);
+  g_free (state.object.key);
+  if (!state.truncated)
+    g_clear_pointer (&state.listing.next_token, g_free);
+  if (whole && (!state.truncated || state.listing.next_token != NULL))
+    {
+      *out_listing = state.listing;
+      return TRUE;
+    }
+  s3_listing_clear (&state.listing);
+  return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the object store's listing cannot be understood");
+}
+
+typedef struct {
+  char *key, *code;
+  GError *problem;
+} DeleteState;
+
+static gboolean
+on_delete_element (gpointer data, const char *path, const char *text)
+{
+  DeleteState *self = data;
+  if (!g_str_has_prefix (path, "DeleteResult"))
+    return FALSE;
+  const char *name = path + strlen ("DeleteResult");
+  if (strcmp (name, "/Error/Key") == 0)
+    take_text (&self->key, text);
+  else if (strcmp (name, "/Error/Code") == 0)
+    take_text (&self->code, text);
+  else if (strcmp (name, "/Error") == 0 && self->problem == NULL && g_strcmp0 (self->code, "NoSuchKey") != 0)
+    am_fail (&self->problem, AM_ERROR_UNAVAILABLE, NULL, "cannot remove object %.300s: %.100s",
+             self->key != NULL ? self->key : "?", self->code != NULL ? self->code : "no reason given");
+  return TRUE;
+}
+
+gboolean
+s3_delete_result_check (const char *text, gsize size, GError **error)
+{
+  DeleteState state = { 0 };
+  gboolean whole = walk (text, size, on_delete_element, &state);
+  g_free (state.key);
+  g_free (state.code);
+  if (!whole)
+    {
+      g_clear_error (&state.problem);
+      return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the object store's answer to a removal cannot be understood");
+    }
+  if (state.problem == NULL)
+    return TRUE;
+  g_propagate_error (error, state.problem);
+  return FALSE;
+}
+
+static gboolean
+on_upload_element (gpointer data, const char *path, const char *text)
+{
+  if (strcmp (path, "InitiateMultipartUploadResult/UploadId") == 0)
+    take_text (data, text);
+  return g_str_has_prefix (path, "InitiateMultipartUploadResult");
+}
+
+char *
+s3_upload_id_parse (const char *text, gsize size, GError **error)
+{
+  g_autofree char *id = NULL;
+  if (!walk (text, size, on_upload_element, &id) || id == NULL || *id == '\0')
+    return am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "the object store's answer has no upload's id");
+  return g_steal_pointer (&id);
+}
+
+static gboolean
+on_any_element (gpointer data, const char *path, const char *text)
+{
+  const char *root = data;
+  gsize size = strlen (root);
+  return strncmp (path, root, size) == 0 && (path[size] == '\0' || path[size] == '/');
+}
+
+gboolean
+s3_xml_is (const char *text, gsize size, const char *root)
+{
+  return walk (text, size, on_any_element, (gpointer) root);
+}
