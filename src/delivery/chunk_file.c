@@ -6,6 +6,9 @@
 
 #define HASH_BLOCK_BYTES (1u << 20)
 #define WRITE_BACK_BYTES (32u << 20) /* the disk starts on this much while more arrives */
+/* Who writes so far ahead of the hash waits for it: hashing is what takes longest, and must not be left for the end
+ * by writers that take its CPU. */
+#define AHEAD_BYTES (64u << 20)
 
 struct ChunkFile {
   Ctx *ctx;
@@ -17,6 +20,8 @@ struct ChunkFile {
   GCond changed;
   guint8 *is_right; /* of each chunk */
   gboolean stopping;
+  guint n_hashed;       /* chunks */
+  gboolean is_hash_idle; /* it waits for a chunk, or ended: nobody waits for it */
   Hasher *hasher;
   guint8 *block;
   guint64 written_back;
@@ -28,11 +33,26 @@ static gboolean
 wait_for (ChunkFile *self, guint index)
 {
   g_mutex_lock (&self->lock);
+  self->n_hashed = index;
+  self->is_hash_idle = !self->is_right[index];
+  g_cond_broadcast (&self->changed);
   while (!self->is_right[index] && !self->stopping)
     g_cond_wait (&self->changed, &self->lock);
+  self->is_hash_idle = FALSE;
   gboolean go_on = !self->stopping;
   g_mutex_unlock (&self->lock);
   return go_on;
+}
+
+/* A writer's; it never waits while the hash waits for a chunk, which this one may have to bring. */
+static void
+wait_for_hash (ChunkFile *self, guint64 offset_bytes)
+{
+  g_mutex_lock (&self->lock);
+  while (!self->is_hash_idle && !self->stopping
+         && offset_bytes > self->recipe->starts[self->n_hashed] + AHEAD_BYTES)
+    g_cond_wait (&self->changed, &self->lock);
+  g_mutex_unlock (&self->lock);
 }
 
 static gboolean
@@ -65,6 +85,10 @@ hash_thread (gpointer data)
   for (guint i = 0; i < recipe->entries->len; i++)
     if (!wait_for (self, i) || !hash_range (self, recipe->starts[i], recipe->starts[i + 1], &self->error))
       break;
+  g_mutex_lock (&self->lock);
+  self->is_hash_idle = TRUE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
   return NULL;
 }
 
@@ -120,7 +144,7 @@ chunk_file_mark (ChunkFile *self, guint index)
 {
   g_mutex_lock (&self->lock);
   self->is_right[index] = 1;
-  g_cond_signal (&self->changed);
+  g_cond_broadcast (&self->changed);
   g_mutex_unlock (&self->lock);
 }
 
@@ -148,6 +172,7 @@ chunk_file_write (ChunkFile *self, guint64 offset_bytes, const guint8 *bytes, gs
       return FALSE;
     }
   chunk_file_mark (self, index);
+  wait_for_hash (self, offset_bytes);
   return TRUE;
 }
 
