@@ -14,7 +14,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (yyjson_mut_doc, yyjson_mut_doc_free)
 
 typedef enum {
   JSON_STRICT = 0,
-  JSON_WILD = 1, /* config.json of the wild: NaN and Infinity, BOM, integers beyond 64 bits as raw text */
+  JSON_WILD = 1, /* config.json of the wild: NaN and Infinity, BOM; these and integers beyond 64 bits as raw text */
 } JsonFlavour;
 
 /* INVALID_ARGUMENT with the position on bad JSON or more than JSON_MAX_DEPTH levels;
@@ -59,7 +59,8 @@ yyjson_val *json_get_object (yyjson_val *object, const char *name);
 yyjson_val *json_get_array (yyjson_val *object, const char *name);
 
 /* Compact text of a document; keys in the order they were added. Never NULL, always valid JSON: NaN and
- * Infinity become null, bytes that are not UTF-8 become U+FFFD. */
+ * Infinity become null, bytes that are not UTF-8 become U+FFFD. (Not for what was read as JSON_WILD, which keeps
+ * them as raw text.) */
 char *json_write (yyjson_mut_doc *doc, gsize *out_size);
 /* Indented, for people. */
 char *json_write_pretty (yyjson_mut_doc *doc);

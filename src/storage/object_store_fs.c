@@ -126,7 +126,7 @@ make_dirs (FsStore *self, const char *dir, gboolean lazy, GError **error)
   g_autoptr (GPtrArray) unsynced = g_ptr_array_new_with_free_func (g_free);
   if (!file_make_dirs (dir, lazy ? unsynced : NULL, error))
     return FALSE;
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   for (guint i = 0; i < unsynced->len; i++)
     g_hash_table_replace (self->unsynced, g_strdup (g_ptr_array_index (unsynced, i)),
                           GSIZE_TO_POINTER (++self->n_lazy_levels));
@@ -136,7 +136,7 @@ make_dirs (FsStore *self, const char *dir, gboolean lazy, GError **error)
 static gsize
 newest_lazy_level (FsStore *self, const char *dir)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   return GPOINTER_TO_SIZE (g_hash_table_lookup (self->unsynced, dir));
 }
 
@@ -152,7 +152,7 @@ sync_lazy_levels (FsStore *self, const char *dir, GError **error)
         continue;
       if (!file_sync_dir (level, error))
         return FALSE;
-      g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+      g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
       if (GPOINTER_TO_SIZE (g_hash_table_lookup (self->unsynced, level)) == newest)
         g_hash_table_remove (self->unsynced, level);
     }

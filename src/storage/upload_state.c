@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "storage/chunk_frame.h"
+#include "storage/chunk_plan.h"
 #include "storage/wire.h"
 
 /* "AMUS", version, tail kind, u16 length of the repository's name, u64 created, u64 boundary, the saved SHA-256,
@@ -145,6 +146,14 @@ fail_unusable (GError **error)
                   "the upload's saved state is damaged: start the upload again");
 }
 
+/* Room for a tail of its kind: nothing, a head that is waited for, or less than a chunk. */
+static gboolean
+tail_is_sane (UploadTail tail, guint64 tail_bytes)
+{
+  static const guint64 limits[] = { 0, CHUNK_PLAN_HEADER_LIMIT_BYTES, CHUNK_MAX_BYTES };
+  return (tail == UPLOAD_TAIL_NONE) == (tail_bytes == 0) && tail_bytes <= limits[tail];
+}
+
 gboolean
 upload_state_read (GBytes *content, UploadState *out, GError **error)
 {
@@ -176,7 +185,8 @@ upload_state_read (GBytes *content, UploadState *out, GError **error)
       guint64 sum = wire_get_u64 (sums + 8 * i);
       g_array_append_val (out->lists, sum);
     }
-  return out->boundary_sha.length == out->boundary_bytes || fail_unusable (error);
+  return (out->boundary_sha.length == out->boundary_bytes && tail_is_sane (out->tail, out->tail_bytes))
+         || fail_unusable (error);
 }
 
 static gboolean
