@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON = $$(tests/tools/python-env)
 
-.PHONY: all demo test bench fuzz soak install clean
+.PHONY: all demo test bench fuzz soak valgrind install clean
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -30,6 +30,9 @@ fuzz:
 soak: all
 	tools/install-deps --test
 	$(PYTHON) tests/crash/sweep.py --program $(BUILD)/src/main/ai-models --kills 400 $(ARGS)
+
+valgrind:
+	tools/run-tests --only memcheck
 
 install: all
 	meson install -C $(BUILD) --no-rebuild
