@@ -9,7 +9,7 @@ typedef guint32 LANED (Words) __attribute__ ((vector_size (4 * LANES)));
 
 #if LANES == 1
 /* The sixteen words of each input's block: word j of all inputs in out[j]. */
-ALIGNED_STACK static inline void
+PLAIN static inline void
 LANED (load_block) (const guint8 *in, gsize stride, guint32 out[16])
 {
   for (guint j = 0; j < 16; j++)
@@ -30,7 +30,7 @@ LANED (load_block) (const guint8 *in, gsize stride, guint32 out[16])
         rows[i | (b)] = __builtin_shufflevector (upper, lower, LANED (EACH) (TAKE_LOWER, b));            \
       }
 
-ALIGNED_STACK static inline void
+PLAIN static inline void
 LANED (load_block) (const guint8 *in, gsize stride, LANED (Words) out[16])
 {
 #pragma GCC unroll 4
@@ -58,7 +58,7 @@ LANED (load_block) (const guint8 *in, gsize stride, LANED (Words) out[16])
 #endif
 
 /* Hashes `LANES` inputs that lie `stride` bytes apart, each of `n_blocks` blocks of 64 bytes. */
-ALIGNED_STACK static void
+PLAIN static void
 LANED (hash) (const Inputs *inputs, const guint8 *in, guint64 counter, guint32 (*out)[8])
 {
   LANED (Words) h[8], m[16], counter_low, counter_high;
