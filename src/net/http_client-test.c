@@ -107,6 +107,12 @@ test_retry_after (void)
   g_assert_cmpint (http_retry_after_ms ("Thu, 01 Jan 1970 00:00:10 GMT"), ==, 0);
   g_assert_cmpint (http_retry_after_ms (date), >, 90000);
   g_assert_cmpint (http_retry_after_ms (date), <=, 100000);
+  g_assert_cmpint (http_rate_limit_ms (NULL), ==, 0);
+  g_assert_cmpint (http_rate_limit_ms ("\"api\";r=0;t=7"), ==, 8000);
+  g_assert_cmpint (http_rate_limit_ms ("\"api\"; r=0; t=900"), ==, 300000);
+  g_assert_cmpint (http_rate_limit_ms ("r=0;t=18446744073709551615"), ==, 300000);
+  g_assert_cmpint (http_rate_limit_ms ("\"api\";r=3;t=7"), ==, 0);
+  g_assert_cmpint (http_rate_limit_ms ("\"api\";r=0;t=x"), ==, 0);
 
   static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
                                          OK, NULL };

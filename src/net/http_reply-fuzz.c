@@ -29,6 +29,7 @@ check_error (GBytes *body, const char *header)
   HttpReply reply = { .status = status, .headers = headers, .body = body };
   g_hash_table_insert (headers, (gpointer) "content-type", (gpointer) "text/plain");
   g_hash_table_insert (headers, (gpointer) "retry-after", (gpointer) header);
+  g_hash_table_insert (headers, (gpointer) "ratelimit", (gpointer) header);
   g_assert_false (http_reply_fail (&reply, "GET", "http://h/", &error));
   g_assert_cmpuint (strlen (error->message), <, 2000);
   g_assert_cmpint (am_error_retry_after_ms (error), >=, 0);

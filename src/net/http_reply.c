@@ -69,6 +69,21 @@ http_retry_after_ms (const char *header)
   return when == -1 ? 0 : CLAMP (left, 0, MAX_RETRY_AFTER_MS / 1000) * 1000;
 }
 
+gint64
+http_rate_limit_ms (const char *header)
+{
+  guint64 left = 1, seconds = 0;
+  g_auto (GStrv) parts = g_strsplit_set (header != NULL ? header : "", ";,", 16);
+  for (guint i = 0; parts[i] != NULL; i++) {
+    const char *part = g_strstrip (parts[i]);
+    if (g_str_has_prefix (part, "r=") && !text_parse_u64 (part + 2, &left))
+      return 0;
+    if (g_str_has_prefix (part, "t=") && !text_parse_u64 (part + 2, &seconds))
+      return 0;
+  }
+  return left == 0 ? MIN ((gint64) MIN (seconds, MAX_RETRY_AFTER_MS) * 1000 + 1000, MAX_RETRY_AFTER_MS) : 0;
+}
+
 /* Code and message of the first entry of an OCI error body (distribution-spec 1.1). */
 static void
 read_oci_error (const HttpReply *reply, char **out_code, char **out_message)
@@ -110,7 +125,9 @@ http_reply_fail (const HttpReply *reply, const char *method, const char *display
   gboolean detailed = message != NULL && *message != '\0';
   am_fail (&made, code_of (reply->status), code, "%s %s: status %u%s%s", method, display_url, reply->status,
            detailed ? ": " : "", detailed ? message : "");
-  am_error_set_retry_after_ms (made, http_retry_after_ms (http_reply_header (reply, "retry-after")));
+  gint64 limit_ms = reply->status == 429 ? http_rate_limit_ms (http_reply_header (reply, "ratelimit")) : 0;
+  am_error_set_retry_after_ms (
+    made, limit_ms > 0 ? limit_ms : http_retry_after_ms (http_reply_header (reply, "retry-after")));
   g_propagate_error (error, made);
   return FALSE;
 }

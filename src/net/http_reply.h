@@ -12,3 +12,6 @@ gboolean http_reply_fail (const HttpReply *reply, const char *method, const char
 gboolean http_status_is_passing (guint status);
 /* Seconds or an HTTP date, capped at five minutes; 0 when absent, past or malformed. */
 gint64 http_retry_after_ms (const char *header);
+/* Until a quota that is used up is filled again, from a RateLimit header ('"api";r=0;t=12', as the Hugging Face hub sends
+ * it); capped likewise, 0 when something is left of it, or the header is absent or malformed. */
+gint64 http_rate_limit_ms (const char *header);

@@ -1,0 +1,289 @@
+/* The Reader of hf_hub.h. Headers are read in blocks; whoever reads in order gets windows that are fetched ahead over
+ * several connections. */
+#include <string.h>
+
+#include "sources/hf_remote.h"
+
+#define BLOCK_BYTES (256u << 10)
+#define WINDOW_BYTES (8u << 20)
+#define N_WINDOWS 4u
+#define N_FETCHERS 3u
+/* Reads at least so large, one behind the other, are a transfer and no look into a header. */
+#define SEQUENTIAL_BYTES (512u << 10)
+/* Content that git itself holds: the hub allows 10 MiB. */
+#define WHOLE_MAX_BYTES (64u << 20)
+
+typedef enum { WINDOW_EMPTY, WINDOW_LOADING, WINDOW_READY } WindowState;
+
+typedef struct {
+  WindowState state;
+  guint64 offset_bytes;
+  gsize size;
+  guint8 *bytes;
+  GError *error;
+} Window;
+
+typedef struct {
+  Reader base;
+  HfRemote *remote;
+  char *path, *blob_id; /* the latter NULL for LFS content */
+  gboolean is_lfs;
+  GBytes *whole; /* verified */
+
+  guint8 *block;
+  guint64 block_offset;
+  gsize block_size;
+  guint64 expected_offset; /* where a reader in order goes on */
+
+  /* Fetching ahead; its fields are under the lock. */
+  Ctx *ctx; /* NULL: no fetcher runs */
+  GThread *fetchers[N_FETCHERS];
+  GMutex lock;
+  GCond changed;
+  Window windows[N_WINDOWS];
+  guint64 next_offset; /* of the window to fetch next */
+  gboolean stopped;
+} HfReader;
+
+static gboolean
+check_blob_id (const HfReader *self, const guint8 *bytes, gsize size, GError **error)
+{
+  g_autoptr (GChecksum) checksum = g_checksum_new (G_CHECKSUM_SHA1);
+  g_autofree char *head = g_strdup_printf ("blob %" G_GSIZE_FORMAT, size);
+  g_checksum_update (checksum, (const guchar *) head, (gssize) strlen (head) + 1);
+  g_checksum_update (checksum, bytes, (gssize) size);
+  return strcmp (g_checksum_get_string (checksum), self->blob_id) == 0
+         || am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt", "%s: its bytes do not match the hash that the hub states",
+                     self->path);
+}
+
+static gboolean
+load_whole (Ctx *ctx, HfReader *self, GError **error)
+{
+  gsize size = (gsize) self->base.size_bytes;
+  if (self->whole != NULL)
+    return TRUE;
+  if (self->blob_id == NULL)
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubIncomplete",
+                    "%s: the hub states no hash of it, so its bytes cannot be verified", self->path);
+  if (self->base.size_bytes > WHOLE_MAX_BYTES)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s is too large for a file that is not kept with LFS or Xet",
+                    self->path);
+  g_autofree guint8 *bytes = g_malloc (size + 1);
+  if (!hf_remote_read (ctx, self->remote, 0, bytes, size, error) || !check_blob_id (self, bytes, size, error))
+    return FALSE;
+  self->whole = g_bytes_new_take (g_steal_pointer (&bytes), size);
+  return TRUE;
+}
+
+/* A free window for what comes next; NULL when all are in use or the file's end is reached. */
+static Window *
+claim_window_locked (HfReader *self)
+{
+  for (guint i = 0; i < N_WINDOWS && self->next_offset < self->base.size_bytes; i++)
+    if (self->windows[i].state == WINDOW_EMPTY)
+      {
+        Window *window = &self->windows[i];
+        window->state = WINDOW_LOADING;
+        window->offset_bytes = self->next_offset;
+        window->size = (gsize) MIN (WINDOW_BYTES, self->base.size_bytes - self->next_offset);
+        self->next_offset += window->size;
+        return window;
+      }
+  return NULL;
+}
+
+static gpointer
+run_fetcher (gpointer data)
+{
+  HfReader *self = data;
+  g_mutex_lock (&self->lock);
+  while (!self->stopped)
+    {
+      Window *window = claim_window_locked (self);
+      if (window == NULL)
+        {
+          g_cond_wait (&self->changed, &self->lock);
+          continue;
+        }
+      g_mutex_unlock (&self->lock);
+      if (window->bytes == NULL)
+        window->bytes = g_malloc (MIN (WINDOW_BYTES, self->base.size_bytes));
+      hf_remote_read (self->ctx, self->remote, window->offset_bytes, window->bytes, window->size, &window->error);
+      g_mutex_lock (&self->lock);
+      window->state = WINDOW_READY;
+      g_cond_broadcast (&self->changed);
+    }
+  g_mutex_unlock (&self->lock);
+  return NULL;
+}
+
+static void
+stop_fetchers (HfReader *self)
+{
+  if (self->ctx == NULL)
+    return;
+  g_mutex_lock (&self->lock);
+  self->stopped = TRUE;
+  g_cond_broadcast (&self->changed);
+  g_mutex_unlock (&self->lock);
+  ctx_cancel (self->ctx);
+  for (guint i = 0; i < N_FETCHERS; i++)
+    g_thread_join (self->fetchers[i]);
+  for (guint i = 0; i < N_WINDOWS; i++)
+    {
+      g_clear_error (&self->windows[i].error);
+      self->windows[i].state = WINDOW_EMPTY;
+    }
+  g_clear_pointer (&self->ctx, ctx_unref);
+}
+
+static void
+start_fetchers (Ctx *ctx, HfReader *self, guint64 offset_bytes)
+{
+  stop_fetchers (self);
+  self->ctx = ctx_new_child (ctx, -1);
+  self->next_offset = offset_bytes;
+  self->stopped = FALSE;
+  for (guint i = 0; i < N_FETCHERS; i++)
+    self->fetchers[i] = g_thread_new ("hub-fetch", run_fetcher, self);
+}
+
+static Window *
+find_window_locked (HfReader *self, guint64 offset_bytes)
+{
+  for (guint i = 0; i < N_WINDOWS; i++)
+    {
+      Window *window = &self->windows[i];
+      if (window->state != WINDOW_EMPTY && offset_bytes >= window->offset_bytes
+          && offset_bytes - window->offset_bytes < window->size)
+        return window;
+    }
+  return NULL;
+}
+
+/* The window that holds `offset_bytes`, when it is there or has failed; NULL with the context's end. */
+static Window *
+wait_window (Ctx *ctx, HfReader *self, guint64 offset_bytes, GError **error)
+{
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  for (;;)
+    {
+      Window *window = find_window_locked (self, offset_bytes);
+      if (window != NULL && window->state == WINDOW_READY)
+        return window;
+      if (!ctx_check (ctx, error))
+        return NULL;
+      g_cond_wait_until (&self->changed, &self->lock, g_get_monotonic_time () + 100 * G_TIME_SPAN_MILLISECOND);
+    }
+}
+
+static void
+release_window (HfReader *self, Window *window)
+{
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  window->state = WINDOW_EMPTY;
+  g_cond_broadcast (&self->changed);
+}
+
+static gboolean
+read_ahead (Ctx *ctx, HfReader *self, guint64 offset_bytes, guint8 *buffer, gsize size, GError **error)
+{
+  while (size > 0)
+    {
+      Window *window = wait_window (ctx, self, offset_bytes, error);
+      if (window == NULL)
+        return FALSE;
+      if (window->error != NULL)
+        {
+          g_propagate_error (error, g_error_copy (window->error));
+          stop_fetchers (self);
+          return FALSE;
+        }
+      gsize skip = (gsize) (offset_bytes - window->offset_bytes);
+      gsize n = MIN (size, window->size - skip);
+      memcpy (buffer, window->bytes + skip, n);
+      if (skip + n == window->size)
+        release_window (self, window);
+      offset_bytes += n;
+      buffer += n;
+      size -= n;
+    }
+  return TRUE;
+}
+
+static gboolean
+read_block (Ctx *ctx, HfReader *self, guint64 offset_bytes, guint8 *buffer, gsize size, GError **error)
+{
+  gboolean is_inside = offset_bytes >= self->block_offset && offset_bytes - self->block_offset <= self->block_size
+                       && size <= self->block_size - (offset_bytes - self->block_offset);
+  if (size >= BLOCK_BYTES)
+    return hf_remote_read (ctx, self->remote, offset_bytes, buffer, size, error);
+  if (!is_inside)
+    {
+      self->block_size = 0;
+      if (self->block == NULL)
+        self->block = g_malloc (BLOCK_BYTES);
+      gsize n = (gsize) MIN (BLOCK_BYTES, self->base.size_bytes - offset_bytes);
+      if (!hf_remote_read (ctx, self->remote, offset_bytes, self->block, n, error))
+        return FALSE;
+      self->block_offset = offset_bytes;
+      self->block_size = n;
+    }
+  memcpy (buffer, self->block + (offset_bytes - self->block_offset), size);
+  return TRUE;
+}
+
+static gboolean
+hf_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, gsize size, GError **error)
+{
+  HfReader *self = (HfReader *) base;
+  if (!self->is_lfs)
+    {
+      if (!load_whole (ctx, self, error))
+        return FALSE;
+      memcpy (buffer, (const guint8 *) g_bytes_get_data (self->whole, NULL) + offset_bytes, size);
+      return TRUE;
+    }
+  gboolean is_next = offset_bytes == self->expected_offset;
+  self->expected_offset = offset_bytes + size;
+  if (self->ctx != NULL && !is_next)
+    stop_fetchers (self);
+  else if (self->ctx == NULL && is_next && offset_bytes > 0 && size >= SEQUENTIAL_BYTES)
+    start_fetchers (ctx, self, offset_bytes);
+  return self->ctx != NULL ? read_ahead (ctx, self, offset_bytes, buffer, size, error)
+                           : read_block (ctx, self, offset_bytes, buffer, size, error);
+}
+
+static void
+hf_reader_free (Reader *base)
+{
+  HfReader *self = (HfReader *) base;
+  stop_fetchers (self);
+  for (guint i = 0; i < N_WINDOWS; i++)
+    g_free (self->windows[i].bytes);
+  g_mutex_clear (&self->lock);
+  g_cond_clear (&self->changed);
+  g_clear_pointer (&self->whole, g_bytes_unref);
+  hf_remote_free (self->remote);
+  g_free (self->block);
+  g_free (self->path);
+  g_free (self->blob_id);
+  g_free (self);
+}
+
+Reader *
+hf_hub_open (HfHub *hub, const HfInfo *info, const HfFile *file)
+{
+  static const ReaderClass klass = { hf_read_at, hf_reader_free };
+  HfReader *self = g_new0 (HfReader, 1);
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
+  self->base.klass = &klass;
+  self->base.size_bytes = file->size_bytes;
+  self->remote = hf_remote_new (hub, info, file);
+  self->path = g_strdup (file->path);
+  self->blob_id = g_strdup (file->blob_id);
+  self->is_lfs = file->sha256 != NULL;
+  return &self->base;
+}
