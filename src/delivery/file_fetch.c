@@ -405,7 +405,7 @@ fetch_content (Ctx *ctx, Fetch *self, GError **error)
     return FALSE;
   if (recipe != NULL)
     {
-      g_autoptr (GMutexLocker) locker = g_mutex_locker_new (self->source->heavy);
+      g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (self->source->heavy);
       if (!assemble (ctx, self, recipe, can_fetch, &done, error))
         return FALSE;
       if (done)

@@ -369,7 +369,7 @@ static PushNext
 next_batch (PushPipeline *self, gint64 timeout_ms, GError **error)
 {
   gint64 until_us = g_get_monotonic_time () + timeout_ms * 1000;
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   while (TRUE)
     {
       Batch *head = g_queue_peek_head (&self->ordered);

@@ -267,7 +267,7 @@ run_all (Ctx *ctx, Run *self, GError **error)
 static gboolean
 take_run (Fetch *self, Run *run)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   guint64 run_bytes = CLAMP (self->left_bytes / (2 * self->n_workers), RUN_MIN_BYTES, RUN_MAX_BYTES);
   guint n = self->recipe->entries->len;
   guint at = self->next;

@@ -46,14 +46,14 @@ typedef struct {
 static char *
 current_location (FramePush *self)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   return g_strdup (self->location);
 }
 
 static void
 take_location (FramePush *self, char *location)
 {
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_free (self->location);
   self->location = location;
 }

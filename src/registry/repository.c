@@ -82,7 +82,7 @@ repository_free (Repository *self)
 {
   if (self == NULL)
     return;
-  g_autofree char *name = self->name;
-  g_autofree char *display = self->display;
+  g_autofree char *name G_GNUC_UNUSED = self->name;
+  g_autofree char *display G_GNUC_UNUSED = self->display;
   self->klass->free (self);
 }
