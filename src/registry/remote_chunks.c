@@ -12,6 +12,7 @@
 
 /* One request's worth: large enough that its round trip does not matter, small enough that all connections stay busy
  * and that the bytes come nearly in order; smaller towards the end, so that all connections end together. */
+#define FIRST_RUN_BYTES (4u << 20) /* of several connections: the blob's beginning is soon whole */
 #define RUN_MIN_BYTES (16u << 20)
 #define RUN_MAX_BYTES (32u << 20)
 
@@ -23,7 +24,7 @@ typedef struct {
   ChunkSink sink;
   TransferProgress progress;
   gpointer data;
-  guint n_workers;
+  guint n_workers, n_runs; /* runs so far, under the lock */
   GMutex lock;
   guint next;         /* first chunk no run has taken yet */
   guint64 left_bytes; /* wanted ones from there on, decoded */
@@ -263,12 +264,21 @@ run_all (Ctx *ctx, Run *self, GError **error)
   return TRUE;
 }
 
+/* Each round of runs up to twice as large as the one before, until the end comes near. */
+static guint64
+next_run_bytes (Fetch *self)
+{
+  guint64 bytes = CLAMP (self->left_bytes / (2 * self->n_workers), RUN_MIN_BYTES, RUN_MAX_BYTES);
+  guint round = MIN (self->n_runs++ / self->n_workers, 8);
+  return self->n_workers > 1 ? MIN (bytes, (guint64) FIRST_RUN_BYTES << round) : bytes;
+}
+
 /* Takes the next run of wanted neighbours; FALSE when there is none. */
 static gboolean
 take_run (Fetch *self, Run *run)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  guint64 run_bytes = CLAMP (self->left_bytes / (2 * self->n_workers), RUN_MIN_BYTES, RUN_MAX_BYTES);
+  guint64 run_bytes = next_run_bytes (self);
   guint n = self->recipe->entries->len;
   guint at = self->next;
   while (at < n && self->wanted[at] == 0)
