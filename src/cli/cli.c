@@ -50,7 +50,7 @@ cli_store (Cli *self, gboolean create, GError **error)
       g_autofree char *directory = cli_store_directory (self);
       self->store = self->places->open_store (directory, create, error);
       if (self->store == NULL)
-        g_prefix_error (error, "local store %s: ", directory);
+        g_prefix_error (error, "store %s: ", directory);
     }
   return self->store != NULL ? self->store->blobs : NULL;
 }

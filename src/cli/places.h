@@ -21,8 +21,8 @@ typedef struct {
 } RegistryAccess;
 
 typedef struct {
-  /* NOT_FOUND when there is none and `create` is not set. */
-  LocalStore *(*open_store) (const char *directory, gboolean create, GError **error);
+  /* A directory, NOT_FOUND when there is none and `create` is not set, or the URL of a bucket (storage/s3_config.h). */
+  LocalStore *(*open_store) (const char *place, gboolean create, GError **error);
   Repository *(*open_local) (BlobStore *blobs, const char *name, GError **error);
   Repository *(*open_remote) (const RegistryAccess *access, const char *name, GError **error);
 } Places;

@@ -6,6 +6,7 @@
 #include "oci/reference.h"
 
 #define API "/v2/{name+}"
+#define READY_TIMEOUT_MS 5000
 #define KNOWN_LIMIT_BYTES (WIRE_KNOWN_MAX * 32)
 
 /* GET and HEAD /v2/: is this a registry, and do my credentials fit. */
@@ -71,6 +72,10 @@ static const struct {
 } reasons[] = {
   { "InsufficientStorage", 507, "TOOMANYREQUESTS" },
   { "ReadOnlyStorage", 503, "DENIED" },
+  { "StorageDenied", 503, "UNAVAILABLE" }, /* the store refuses us, not the client */
+  { "BucketMissing", 503, "UNAVAILABLE" },
+  { "ClockSkewed", 503, "UNAVAILABLE" },
+  { "WrongRegion", 503, "UNAVAILABLE" },
   { "SIZE_INVALID", 0, "SIZE_INVALID" },
   { HTTP_REASON_BODY_TOO_LARGE, 413, "SIZE_INVALID" },
   { "CHUNK_UNKNOWN", 409, "CHUNK_UNKNOWN" },
@@ -132,7 +137,8 @@ static gboolean
 is_ready (Ctx *ctx, gpointer service, GError **error)
 {
   Dmcr *self = service;
-  g_autoptr (GPtrArray) page = object_store_list (ctx, blob_store_objects (self->blobs), "docker/", NULL, 1, error);
+  g_autoptr (Ctx) hurried = ctx_new_child (ctx, READY_TIMEOUT_MS);
+  g_autoptr (GPtrArray) page = object_store_list (hurried, blob_store_objects (self->blobs), "docker/", NULL, 1, error);
   return page != NULL;
 }
 

@@ -3,12 +3,15 @@
 #include "registry/repository_local.h"
 #include "registry/repository_remote.h"
 #include "storage/object_store_fs.h"
+#include "storage/object_store_s3.h"
+#include "storage/s3_config.h"
 
 static LocalStore *
-open_store (const char *directory, gboolean create, GError **error)
+open_store (const char *place, gboolean create, GError **error)
 {
   g_autoptr (LocalStore) store = g_new0 (LocalStore, 1);
-  store->objects = object_store_fs_new (directory, create, error);
+  store->objects = g_str_has_prefix (place, S3_SCHEME) ? object_store_s3_new (NULL, place, error)
+                                                       : object_store_fs_new (place, create, error);
   if (store->objects == NULL)
     return NULL;
   store->blobs = blob_store_new (store->objects);

@@ -3,11 +3,23 @@
 
 #include <string.h>
 
+#include "base/text.h"
+#include "storage/object_store_s3.h"
 #include "storage/storage_fixture.h"
+
+#define S3_VARIABLE "AI_MODELS_TEST_S3" /* s3://BUCKET?endpoint=URL; unset: no bucket at hand */
+
+/* What not every kind of store is asked for. */
+typedef enum {
+  NEEDS_TREE = 1 << 0,  /* refuses a key below another */
+  NEEDS_LOCKS = 1 << 1, /* holds other processes back */
+  NEEDS_LAZY = 1 << 2,  /* commits that do not last yet */
+} Needs;
 
 typedef struct {
   const char *name;
   void (*func) (ObjectStore *objects);
+  Needs needs;
 } Row;
 
 static void
@@ -289,14 +301,53 @@ static void
 test_lazy (ObjectStore *objects)
 {
   static const char *const keys[] = { "z/1/a", "z/2/b", "z/2/c" };
-  static const char *const missing[] = { "z/1/a", "z/9/none" };
   g_autoptr (GError) error = NULL;
   for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
     fixture_assert_ok (object_store_put (NULL, objects, keys[i], "x", 1, OBJECT_COMMIT_LAZY, &error), error);
   fixture_assert_ok (object_store_sync (NULL, objects, keys, G_N_ELEMENTS (keys), &error), error);
   fixture_assert_ok (object_store_sync (NULL, objects, NULL, 0, &error), error);
+  for (gsize i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      g_autofree char *content = fixture_get (objects, keys[i]);
+      g_assert_cmpstr (content, ==, "x");
+    }
+}
+
+static void
+test_lazy_missing (ObjectStore *objects)
+{
+  static const char *const missing[] = { "z/1/a", "z/9/none" };
+  g_autoptr (GError) error = NULL;
+  fixture_assert_ok (object_store_put (NULL, objects, missing[0], "x", 1, OBJECT_COMMIT_LAZY, &error), error);
   g_assert_false (object_store_sync (NULL, objects, missing, G_N_ELEMENTS (missing), &error));
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, NULL);
+}
+
+/* More than any one request of an adapter's brings. */
+static void
+test_large (ObjectStore *objects)
+{
+  const gsize size = 20u << 20;
+  static const guint64 offsets[] = { 0, (9u << 20) - 1, 9u << 20, (20u << 20) - 5000, 12345 };
+  g_autoptr (GError) error = NULL;
+  g_autofree guint8 *bytes = g_malloc (size), *read = g_malloc (size);
+  fixture_fill (BYTES_RANDOM, 1, bytes, size);
+  g_autoptr (ObjectWriter) writer = object_store_create (NULL, objects, &error);
+  for (gsize at = 0; at < size; at += 1u << 20)
+    fixture_assert_ok (object_writer_append (NULL, writer, bytes + at, 1u << 20, &error), error);
+  memset (bytes, 7, 56);
+  fixture_assert_ok (object_writer_patch (NULL, writer, 0, bytes, 56, &error), error);
+  fixture_assert_ok (object_writer_commit (NULL, writer, "t/large", OBJECT_COMMIT_DEFAULT, &error), error);
+  g_autoptr (Reader) reader = object_store_open (NULL, objects, "t/large", &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (reader->size_bytes, ==, size);
+  for (gsize i = 0; i < G_N_ELEMENTS (offsets); i++)
+    {
+      fixture_assert_ok (reader_read_at (NULL, reader, offsets[i], read, 5000, &error), error);
+      g_assert_cmpmem (read, 5000, bytes + offsets[i], 5000);
+    }
+  fixture_assert_ok (reader_read_at (NULL, reader, 0, read, size, &error), error);
+  g_assert_cmpmem (read, size, bytes, size);
 }
 
 static void
@@ -381,9 +432,11 @@ static const Row rows[] = {
   { "if-absent-race", test_if_absent_race },
   { "commit-beside-removal", test_commit_beside_removal },
   { "lazy", test_lazy },
+  { "lazy-missing", test_lazy_missing, NEEDS_LAZY },
   { "cancelled", test_cancelled },
-  { "key-below-key", test_key_below_key },
-  { "lock-commits", test_lock_commits },
+  { "large", test_large },
+  { "key-below-key", test_key_below_key, NEEDS_TREE },
+  { "lock-commits", test_lock_commits, NEEDS_LOCKS },
 };
 
 static void
@@ -398,10 +451,30 @@ run_fault (StorageFixture *self, gconstpointer data)
   ((const Row *) data)->func (self->objects);
 }
 
+/* A place of its own in the bucket that the environment names: tests/s3 starts a server and makes one. */
+static void
+run_s3 (gconstpointer data)
+{
+  char uuid[37];
+  g_autoptr (GError) error = NULL;
+  text_uuid (uuid);
+  g_auto (GStrv) parts = g_strsplit (g_getenv (S3_VARIABLE), "?", 2);
+  g_autofree char *url = g_strdup_printf ("%s/%s?%s", parts[0], uuid, parts[1]);
+  g_autoptr (ObjectStore) objects = object_store_s3_new (NULL, url, &error);
+  g_assert_no_error (error);
+  ((const Row *) data)->func (objects);
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  for (gsize i = 0; g_getenv (S3_VARIABLE) != NULL && i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *name = g_strdup_printf ("/object-store/s3/%s", rows[i].name);
+      if (rows[i].needs == 0)
+        g_test_add_data_func (name, &rows[i], run_s3);
+    }
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_autofree char *fs = g_strdup_printf ("/object-store/fs/%s", rows[i].name);

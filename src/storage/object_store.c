@@ -72,6 +72,23 @@ object_store_remove (Ctx *ctx, ObjectStore *self, const char *key, GError **erro
   return check_key (ctx, key, error) && self->klass->remove (ctx, self, key, error);
 }
 
+/* Listed keys need no check. */
+static gboolean
+remove_listed (Ctx *ctx, ObjectStore *self, GPtrArray *page, GError **error)
+{
+  g_autoptr (GPtrArray) keys = g_ptr_array_new ();
+  for (guint i = 0; i < page->len; i++)
+    {
+      char *key = ((ObjectInfo *) g_ptr_array_index (page, i))->key;
+      g_ptr_array_add (keys, key);
+      if (self->klass->remove_many == NULL && !object_store_remove (ctx, self, key, error))
+        return FALSE;
+    }
+  return self->klass->remove_many == NULL
+         || (ctx_check (ctx, error)
+             && self->klass->remove_many (ctx, self, (const char *const *) keys->pdata, keys->len, error));
+}
+
 gboolean
 object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error)
 {
@@ -83,12 +100,8 @@ object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GEr
         return FALSE;
       if (page->len == 0)
         return TRUE;
-      for (guint i = 0; i < page->len; i++)
-        {
-          const ObjectInfo *info = g_ptr_array_index (page, i);
-          if (!object_store_remove (ctx, self, info->key, error))
-            return FALSE;
-        }
+      if (!remove_listed (ctx, self, page, error))
+        return FALSE;
     }
 }
 

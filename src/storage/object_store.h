@@ -1,7 +1,7 @@
 /* Port: where bytes lie. Keys are safe paths (base/file.h, path_is_safe) of at least two segments, of which the
  * first does not begin with '.'; no key continues another's path (with "a/b" there is no "a/b/c"). An object
- * appears whole or not at all. Adapters: object_store_fs (a directory), object_store_fault (fails the
- * n-th operation of another, for tests). Thread-safe; several processes may share one place.
+ * appears whole or not at all. Adapters: object_store_fs (a directory), object_store_s3 (a bucket),
+ * object_store_fault (fails the n-th operation of another, for tests). Thread-safe; several processes may share one place.
  * Another process may change anything between two calls: what was found may be gone. */
 #pragma once
 
@@ -40,6 +40,8 @@ typedef struct {
   gboolean (*sync) (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
   ObjectLock *(*lock) (Ctx *ctx, ObjectStore *self, ObjectLockKind kind, GError **error); /* NULL: has none */
   void (*free) (ObjectStore *self);
+  gboolean (*remove_many) (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys,
+                           GError **error); /* NULL: one by one */
 } ObjectStoreClass;
 
 struct ObjectStore {
@@ -80,7 +82,7 @@ gboolean object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *pr
  * the start). An empty array: no more. `prefix` ends with '/' or is "". */
 GPtrArray *object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, const char *after, guint limit,
                               GError **error);
-/* Makes lazily committed objects survive a power cut. */
+/* Makes lazily committed objects survive a power cut. Where commits last anyway it need not look at them. */
 gboolean object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
 /* Holds others back; released when it is freed and when the process ends. ALONE: UNAVAILABLE (reason StoreBusy)
  * at once when another process, or another handle of this one, has the store open; whoever opens it meanwhile

@@ -1,0 +1,108 @@
+#include "storage/object_store_s3.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "storage/object_store_s3_private.h"
+#include "storage/s3_listing.h"
+#include "storage/s3_reply.h"
+
+
+static gboolean
+s3_stat (Ctx *ctx, ObjectStore *base, const char *key, ObjectInfo *out_info, GError **error)
+{
+  S3Store *self = (S3Store *) base;
+  g_auto (HttpReply) reply = { 0 };
+  S3Call call = { .method = "HEAD", .key = key };
+  g_autoptr (GError) problem = NULL;
+  gint64 modified_s;
+  guint64 size_bytes;
+  if (!s3_client_call (ctx, self->client, &call, &reply, &problem))
+    {
+      if (am_error_is (problem, AM_ERROR_NOT_FOUND))
+        return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "there is no object %s", key);
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  const char *length = http_reply_header (&reply, "content-length");
+  if (length == NULL || !text_parse_u64 (length, &size_bytes)
+      || !s3_http_date_parse (http_reply_header (&reply, "last-modified"), &modified_s))
+    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "object %s: the object store does not say its size and age", key);
+  out_info->size_bytes = size_bytes;
+  out_info->modified_ms = modified_s * 1000;
+  return TRUE;
+}
+
+static gboolean
+s3_remove (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
+{
+  S3Store *self = (S3Store *) base;
+  S3Call call = { .method = "DELETE", .key = key };
+  g_autoptr (GError) problem = NULL;
+  if (s3_client_call (ctx, self->client, &call, NULL, &problem) || am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
+static gboolean
+remove_each (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
+{
+  for (gsize i = 0; i < n_keys; i++)
+    if (!s3_remove (ctx, base, keys[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+static gboolean
+s3_remove_many (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
+{
+  S3Store *self = (S3Store *) base;
+  return self->profile.batch_delete ? s3_remove_batch (ctx, self->client, keys, n_keys, error)
+                                    : remove_each (ctx, base, keys, n_keys, error);
+}
+
+/* An acknowledged write lasts. */
+static gboolean
+s3_sync (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
+{
+  return TRUE;
+}
+
+static void
+s3_free (ObjectStore *base)
+{
+  S3Store *self = (S3Store *) base;
+  s3_client_free (self->client);
+  for (gsize i = 0; i < S3_N_GATES; i++)
+    g_mutex_clear (&self->gates[i]);
+  g_free (self);
+}
+
+ObjectStore *
+object_store_s3_new (Ctx *ctx, const char *url, GError **error)
+{
+  static const ObjectStoreClass klass = {
+    .open = s3_store_open,
+    .stat = s3_stat,
+    .create = s3_store_create,
+    .remove = s3_remove,
+    .list = s3_store_list,
+    .sync = s3_sync,
+    .remove_many = s3_remove_many,
+    .free = s3_free,
+  };
+  g_auto (S3Config) config = { 0 };
+  if (!s3_config_parse (url, &config, error))
+    return NULL;
+  S3Store *self = g_new0 (S3Store, 1);
+  g_autoptr (ObjectStore) owner = &self->base;
+  self->base.klass = &klass;
+  for (gsize i = 0; i < S3_N_GATES; i++)
+    g_mutex_init (&self->gates[i]);
+  self->client = s3_client_new (&config, error);
+  if (self->client == NULL || !s3_probe (ctx, self->client, &self->profile, error))
+    return NULL;
+  g_steal_pointer (&owner);
+  return &self->base;
+}

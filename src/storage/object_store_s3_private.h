@@ -1,0 +1,19 @@
+/* What the parts of object_store_s3 share. */
+#pragma once
+
+#include "storage/object_store.h"
+#include "storage/s3_client.h"
+#include "storage/s3_probe.h"
+
+#define S3_N_GATES 64
+
+typedef struct {
+  ObjectStore base;
+  S3Client *client;
+  S3Profile profile;
+  GMutex gates[S3_N_GATES]; /* by key: conditional commits, where the store itself does not keep them apart */
+} S3Store;
+
+Reader *s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error);
+ObjectWriter *s3_store_create (Ctx *ctx, ObjectStore *base, GError **error);
+GPtrArray *s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit, GError **error);
