@@ -14,14 +14,15 @@ _ai_models ()
       case $before in
         --format) COMPREPLY=($(compgen -W "safetensors gguf diffusers" -- "$word")); return ;;
         --variant) COMPREPLY=(); return ;;
+        --token-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
         --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --username|-u) COMPREPLY=(); return ;;
         --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--dry-run --format --variant --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
-      values="--format --variant --store --ca-file --username -u --password-file --log-format"
+      options="--dry-run --format --variant --token-file --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--format --variant --token-file --store --ca-file --username -u --password-file --log-format"
       kinds="path reference"
       ;;
     pull)
@@ -38,14 +39,15 @@ _ai_models ()
       ;;
     inspect)
       case $before in
+        --token-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
         --ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --username|-u) COMPREPLY=(); return ;;
         --password-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
-      values="--store --ca-file --username -u --password-file --log-format"
+      options="--token-file --store --plain-http --ca-file --insecure --username --password-stdin --password-file --json --quiet --verbose --log-format --help --version"
+      values="--token-file --store --ca-file --username -u --password-file --log-format"
       kinds="reference"
       ;;
     verify)

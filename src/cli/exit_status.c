@@ -13,7 +13,7 @@ const ExitStatus exit_statuses[] = {
   { 5, "not allowed: permissions, credentials, a read-only file system" },
   { 6, "no room: disk full, a limit or a quota reached" },
   { 7, "damaged data: bytes that do not match their digest" },
-  { 8, "the registry cannot be reached or took too long; trying again may help" },
+  { 8, "the registry or the hub cannot be reached or took too long; trying again may help" },
   { 130, "interrupted" },
 };
 const gsize n_exit_statuses = G_N_ELEMENTS (exit_statuses);
@@ -32,6 +32,10 @@ static const struct {
   { "MANIFEST_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "NAME_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "DirectoryInUse", 0, "choose another directory, or replace it with --force" },
+  { "HubUnauthorized", 0, NULL }, /* their messages say it */
+  { "HubGated", 0, NULL },
+  { "HubRateLimited", 0, NULL },
+  { "SourceCorrupt", 0, "the damage is at the source: tell its owner, or choose another revision" },
   { NULL, AM_ERROR_UNAUTHENTICATED,
     "give --username with --password-stdin or --password-file, or put the login into ~/.docker/config.json" },
   { NULL, AM_ERROR_UNAVAILABLE, GO_ON },

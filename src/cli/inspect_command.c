@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/model_report.h"
 #include "cli/report.h"
+#include "cli/source_argument.h"
 #include "cli/target.h"
 #include "delivery/artifact.h"
 #include "delivery/range_reader.h"
@@ -11,27 +12,40 @@
 
 #define CONFIG_LIMIT_BYTES (4u << 20)
 
-/* A path that is there, or looks like one. A reference never begins with a dot or a slash. */
+typedef struct {
+  const char *token_file;
+} Settings;
+
+static const Option options[] = {
+  OPTION (Settings, token_file, "token-file", '\0', OPTION_TEXT, "FILE", NULL,
+          "read the hub's token from a file, - is standard input (else $HF_TOKEN)"),
+};
+static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
+
+/* A path that is there, or looks like one, or an address of a hub. A reference never begins with a dot or a slash. */
 static gboolean
 is_path (const char *argument)
 {
-  return argument[0] == '.' || argument[0] == '/' || g_file_test (argument, G_FILE_TEST_EXISTS);
+  return source_argument_is_url (argument) || argument[0] == '.' || argument[0] == '/' || g_file_test (argument, G_FILE_TEST_EXISTS);
 }
 
 static gboolean
-inspect_path (Ctx *ctx, Cli *cli, const char *path, GError **error)
+inspect_path (Ctx *ctx, Cli *cli, const char *path, const char *token_file, GError **error)
 {
   yyjson_mut_val *root;
-  g_autoptr (PublishPlan) plan = publish_plan_new (ctx, path, NULL, error);
+  ModelSource *source = source_argument_open (ctx, cli, path, token_file, error);
+  g_autoptr (PublishPlan) plan = source != NULL ? publish_plan_new (ctx, source, NULL, error) : NULL;
   if (plan == NULL)
     return FALSE;
   g_autoptr (yyjson_mut_doc) doc = report_new (&root);
   g_autofree char *size = text_bytes (plan->total_bytes);
   report_text (doc, root, "path", path);
   report_number (doc, root, "logicalBytes", plan->total_bytes);
+  model_report_source_json (doc, root, plan->source);
   model_report_json (doc, root, plan->profile);
   model_report_files_json (doc, root, plan->selection);
   cli_answer (cli, doc);
+  model_report_source_say (cli, plan->source);
   model_report_say (cli, plan->profile);
   cli_say (cli, "%-13s %s in %u files\n", "Size", size, plan->n_files);
   model_report_files_say (cli, plan->selection);
@@ -253,7 +267,8 @@ inspect_reference (Ctx *ctx, Cli *cli, const char *text, GError **error)
 static gboolean
 run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GError **error)
 {
-  return is_path (arguments[0]) ? inspect_path (ctx, cli, arguments[0], error)
+  const Settings *settings = data;
+  return is_path (arguments[0]) ? inspect_path (ctx, cli, arguments[0], settings->token_file, error)
                                 : inspect_reference (ctx, cli, arguments[0], error);
 }
 
@@ -261,19 +276,22 @@ static const Example examples[] = {
   { "inspect minilm:v1", "A model of the local store." },
   { "inspect registry.example/team/minilm:v1 --json", "A model in a registry, for a program." },
   { "inspect ./llama.gguf", "A file that was not published yet." },
+  { "inspect https://huggingface.co/owner/name", "A model of the Hugging Face hub, by its headers." },
 };
 
 const Command inspect_command = {
   .name = "inspect",
   .summary = "Show what a model is",
-  .usage = "REF|PATH",
+  .usage = "REF|PATH|URL",
   .about = "Format, family, architecture, task, parameters, quantization, precision and context window,\n"
            "as the files themselves say, then files and sizes: logical, and as stored. Of a model in a\n"
            "registry only headers are read. An argument that exists on disk, or begins with `.` or `/`,\n"
-           "is a path; anything else is a reference.",
+           "is a path, an address of the Hugging Face hub a model there; anything else is a reference.",
   .min_arguments = 1,
   .max_arguments = 1,
   .arguments = { ARGUMENT_REFERENCE },
+  .options = &group,
+  .settings_size = sizeof (Settings),
   .uses_store = TRUE,
   .uses_registry = TRUE,
   .examples = examples,

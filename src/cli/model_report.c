@@ -72,6 +72,28 @@ model_report_say (Cli *cli, const ModelProfile *profile)
     cli_remark (cli, "Note: %s", (const char *) g_ptr_array_index (profile->warnings, i));
 }
 
+void
+model_report_source_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const ModelSource *source)
+{
+  if (source->revision == NULL)
+    return;
+  yyjson_mut_val *item = yyjson_mut_obj_add_obj (doc, object, "source");
+  report_text (doc, item, "url", source->display);
+  report_text (doc, item, "revision", source->revision);
+  report_text (doc, item, "within", source->within);
+  report_text (doc, item, "license", source->license);
+}
+
+void
+model_report_source_say (Cli *cli, const ModelSource *source)
+{
+  if (source->revision == NULL)
+    return;
+  cli_say (cli, "%-13s %s\n%-13s %s\n", "Source", source->display, "Commit", source->revision);
+  if (source->license != NULL)
+    cli_say (cli, "%-13s %s\n", "License", source->license);
+}
+
 static const char *const role_names[] = {
   [FILE_CONFIG] = "config",   [FILE_COMPANION] = "companion", [FILE_WEIGHTS] = "weights",
   [FILE_DROPPED] = "dropped", [FILE_REJECTED] = "rejected",

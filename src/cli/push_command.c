@@ -4,12 +4,13 @@
 #include "cli/cli.h"
 #include "cli/model_report.h"
 #include "cli/report.h"
+#include "cli/source_argument.h"
 #include "cli/target.h"
 #include "publish/publish.h"
 
 typedef struct {
   gboolean dry_run;
-  const char *format, *variant;
+  const char *format, *variant, *token_file;
 } Settings;
 
 static const char *const formats[] = { "safetensors", "gguf", "diffusers", NULL };
@@ -18,6 +19,8 @@ static const Option options[] = {
   OPTION (Settings, format, "format", '\0', OPTION_TEXT, "FORMAT", formats,
           "take the files of this format where several fit"),
   OPTION (Settings, variant, "variant", '\0', OPTION_TEXT, "NAME", NULL, "Diffusers: the variant of the weights, fp16"),
+  OPTION (Settings, token_file, "token-file", '\0', OPTION_TEXT, "FILE", NULL,
+          "read the hub's token from a file, - is standard input (else $HF_TOKEN)"),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
@@ -34,6 +37,7 @@ answer (Cli *cli, const char *reference, const PublishPlan *plan, const PublishR
       report_number (doc, root, "movedBytes", result->moved_bytes);
     }
   report_number (doc, root, "logicalBytes", plan->total_bytes);
+  model_report_source_json (doc, root, plan->source);
   model_report_json (doc, root, plan->profile);
   model_report_files_json (doc, root, plan->selection);
   cli_answer (cli, doc);
@@ -44,6 +48,7 @@ say (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResu
 {
   char digest[DIGEST_STRING_SIZE];
   g_autofree char *size = text_bytes (plan->total_bytes);
+  model_report_source_say (cli, plan->source);
   model_report_say (cli, plan->profile);
   model_report_files_say (cli, plan->selection);
   if (result == NULL)
@@ -85,7 +90,8 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
   if (target->reference->has_digest)
     return cli_usage_fail (error, "a push is named by a tag: its digest follows from the files");
   wish.has_format = settings->format != NULL && model_format_parse (settings->format, &wish.format);
-  g_autoptr (PublishPlan) plan = publish_plan_new (ctx, arguments[0], &wish, error);
+  ModelSource *source = source_argument_open (ctx, cli, arguments[0], settings->token_file, error);
+  g_autoptr (PublishPlan) plan = source != NULL ? publish_plan_new (ctx, source, &wish, error) : NULL;
   if (plan == NULL)
     return FALSE;
   if (!settings->dry_run)
@@ -99,17 +105,21 @@ static const Example examples[] = {
   { "push ./minilm minilm:v1", "A directory into the local store." },
   { "push llama.gguf registry.example/team/llama:q4", "One file to a registry." },
   { "push --dry-run model.tar.gz demo", "What would be taken from an archive, and what is in it." },
+  { "push https://huggingface.co/owner/name registry.example/team/name:v1", "A model of the Hugging Face hub." },
 };
 
 const Command push_command = {
   .name = "push",
-  .summary = "Publish a model from a file, a directory or an archive",
-  .usage = "PATH REF",
+  .summary = "Publish a model from a file, a directory, an archive or a hub",
+  .usage = "PATH|URL REF",
   .about = "The format (Safetensors, GGUF, Diffusers) is recognised and every file checked before a\n"
            "byte moves; what does not belong to the model is left out and listed. Each file becomes\n"
            "one layer of a standard OCI artifact, so the same files give the same digest anywhere.\n"
            "Archives (tar, tar.gz, tar.zst, zip) are told by their content and unpacked. To our own\n"
-           "registries only chunks travel that they lack; an interrupted push goes on where it was.",
+           "registries only chunks travel that they lack; an interrupted push goes on where it was.\n"
+           "A model of the Hugging Face hub is named by the address of its page, also of a branch, a\n"
+           "folder or one file; it is checked by its headers first, then streamed and verified against\n"
+           "the hub's hashes, and nothing of it is kept on this machine.",
   .min_arguments = 2,
   .max_arguments = 2,
   .arguments = { ARGUMENT_PATH, ARGUMENT_REFERENCE },

@@ -4,20 +4,21 @@
 
 #include "base/text.h"
 #include "base/workers.h"
+#include "domain/model_task.h"
 
 #define LOADED_FILE_LIMIT_BYTES (256u << 20) /* a shard index; formats-safetensors-diffusers.md 2 */
 #define N_PARALLEL_FILES 2
 
 typedef struct {
   Ctx *ctx;
-  LocalSource *source;
+  ModelSource *source;
 } Loader;
 
 static GBytes *
 load_file (const char *path, gpointer data, GError **error)
 {
   const Loader *loader = data;
-  g_autoptr (Reader) reader = local_source_reader (loader->source, path, error);
+  g_autoptr (Reader) reader = model_source_open (loader->source, path, error);
   if (reader == NULL)
     return NULL;
   if (reader->size_bytes > LOADED_FILE_LIMIT_BYTES)
@@ -37,7 +38,7 @@ prepare_files (Ctx *ctx, PublishPlan *self, GError **error)
       if (selected_file_is_kept (file))
         g_hash_table_add (wanted, file->path);
     }
-  return local_source_prepare (ctx, self->source, wanted, error);
+  return model_source_prepare (ctx, self->source, wanted, error);
 }
 
 static gboolean
@@ -49,34 +50,34 @@ inspect_files (Ctx *ctx, PublishPlan *self, GError **error)
       const SelectedFile *file = &g_array_index (self->selection->files, SelectedFile, i);
       if (!selected_file_is_kept (file))
         continue;
-      g_autoptr (Reader) reader = local_source_reader (self->source, file->path, error);
+      g_autoptr (Reader) reader = model_source_open (self->source, file->path, error);
       if (reader == NULL || !model_inspector_add_file (ctx, inspector, file->target, reader, error))
         return FALSE;
     }
   g_autoptr (ModelFacts) facts = model_inspector_finish (inspector, error);
   if (facts == NULL)
     return FALSE;
-  self->profile = model_profile_new (facts, NULL);
+  ModelDeclaration declaration = { .declared_task = task_declared (NULL, self->source->task) };
+  self->profile = model_profile_new (facts, &declaration);
   self->total_bytes = file_selection_kept_bytes (self->selection);
   self->n_files = file_selection_n_kept (self->selection);
   return TRUE;
 }
 
 PublishPlan *
-publish_plan_new (Ctx *ctx, const char *path, const SelectionWish *wish, GError **error)
+publish_plan_new (Ctx *ctx, ModelSource *source, const SelectionWish *wish, GError **error)
 {
   g_autoptr (PublishPlan) self = g_new0 (PublishPlan, 1);
-  gsize n_files;
-  self->source = local_source_open (ctx, path, error);
-  if (self->source == NULL)
-    return NULL;
-  const SourceFile *files = local_source_files (self->source, &n_files);
-  Loader loader = { ctx, self->source };
-  self->selection = file_selection_new (files, n_files, wish, error);
+  Loader loader = { ctx, source };
+  SelectionWish meant = wish != NULL ? *wish : (SelectionWish) { 0 };
+  if (meant.within == NULL)
+    meant.within = source->within;
+  self->source = source;
+  self->selection = file_selection_new ((const SourceFile *) source->files->data, source->files->len, &meant, error);
   if (self->selection == NULL || !prepare_files (ctx, self, error)
       || !file_selection_refine (self->selection, load_file, &loader, error) || !inspect_files (ctx, self, error))
     {
-      g_prefix_error (error, "%s: ", path);
+      g_prefix_error (error, "%s: ", source->display);
       return NULL;
     }
   return g_steal_pointer (&self);
@@ -89,7 +90,7 @@ publish_plan_free (PublishPlan *self)
     return;
   model_profile_free (self->profile);
   file_selection_free (self->selection);
-  local_source_free (self->source);
+  model_source_free (self->source);
   g_free (self);
 }
 
@@ -116,21 +117,38 @@ on_progress (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
   transfer_bytes (run->events, logical_bytes, moved_bytes);
 }
 
+/* What interrupted pushes of the same content have in common. */
+static char *
+resume_key_of (const Moving *moving, const Digest *expected)
+{
+  char text[DIGEST_STRING_SIZE] = "";
+  return g_strdup_printf ("%s %" G_GUINT64_FORMAT "%s%s", moving->file->target, moving->file->size_bytes,
+                          expected != NULL ? " " : "", expected != NULL ? digest_format (expected, text) : "");
+}
+
 static gboolean
 move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
 {
   const char *target = moving->file->target;
+  Digest stated;
   transfer_file (run->events, target);
-  g_autoptr (Reader) reader = local_source_reader (run->plan->source, moving->file->path, error);
-  g_autofree char *resume_key = g_strdup_printf ("%s %" G_GUINT64_FORMAT, target, moving->file->size_bytes);
+  const Digest *expected = model_source_digest (run->plan->source, moving->file->path, &stated) ? &stated : NULL;
+  g_autoptr (Reader) reader = model_source_open (run->plan->source, moving->file->path, error);
+  g_autofree char *resume_key = resume_key_of (moving, expected);
+  g_autoptr (GError) failure = NULL;
   if (reader == NULL)
     return FALSE;
   if (reader->size_bytes != moving->file->size_bytes)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "its size changed while it was being published");
-  if (!repository_push_blob (ctx, run->repository, reader, NULL, resume_key, on_progress, run, &moving->digest, error))
-    return FALSE;
-  transfer_file_done (run->events, target);
-  return TRUE;
+  if (repository_push_blob (ctx, run->repository, reader, expected, resume_key, on_progress, run, &moving->digest, &failure))
+    {
+      transfer_file_done (run->events, target);
+      return TRUE;
+    }
+  if (expected != NULL && am_error_has_reason (failure, "DIGEST_INVALID"))
+    return am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt", "its bytes do not match the SHA-256 that its source states");
+  g_propagate_error (error, g_steal_pointer (&failure));
+  return FALSE;
 }
 
 static gboolean

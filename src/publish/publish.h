@@ -1,26 +1,27 @@
-/* From local files to an artifact in a repository: choose, check, move, describe. The manifest is written last,
+/* From a source's files to an artifact in a repository: choose, check, move, describe. The manifest is written last,
  * so nothing is visible before all of it is there. Used by `push`, `push --dry-run` and `inspect PATH`. */
 #pragma once
 
 #include "domain/model_profile.h"
 #include "formats/model_inspector.h"
 #include "oci/modelpack.h"
-#include "publish/source.h"
+#include "publish/model_source.h"
 #include "registry/repository.h"
 #include "registry/transfer_events.h"
 
 /* What is going to be published. Immutable once made. */
 typedef struct {
-  LocalSource *source;
+  ModelSource *source;
   FileSelection *selection;
   ModelProfile *profile;
   guint64 total_bytes; /* of the kept files */
   guint n_files;
 } PublishPlan;
 
-/* Lists, selects and checks strictly every kept file before a weight byte moves. `wish` may be NULL. Errors:
- * those of local_source_open, file_selection_new, file_selection_refine and the model inspector. */
-PublishPlan *publish_plan_new (Ctx *ctx, const char *path, const SelectionWish *wish, GError **error);
+/* Selects and checks strictly every kept file before a weight byte moves. Takes `source` over, whatever happens; where
+ * `wish` (may be NULL) does not say what of it is meant, the source does. Errors: those of the source,
+ * file_selection_new, file_selection_refine and the model inspector. */
+PublishPlan *publish_plan_new (Ctx *ctx, ModelSource *source, const SelectionWish *wish, GError **error);
 void publish_plan_free (PublishPlan *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PublishPlan, publish_plan_free)
 

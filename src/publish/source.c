@@ -18,15 +18,15 @@
 /* Left free on the disk that holds unpacked files. */
 #define SPARE_BYTES (256u << 20)
 
-struct LocalSource {
+typedef struct {
+  ModelSource base;
   char *name;
   char *root;    /* files are `root`/path; for one file its directory */
-  GArray *files; /* SourceFile */
   GStringChunk *strings;
   Reader *archive;
   ArchiveListing *listing;
   char *spool; /* where an archive was unpacked */
-};
+} LocalSource;
 
 static gboolean
 add_file (LocalSource *self, const char *path, guint64 size_bytes, gboolean is_gguf, GError **error)
@@ -34,11 +34,11 @@ add_file (LocalSource *self, const char *path, guint64 size_bytes, gboolean is_g
   if (!path_is_safe (path))
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected", "\"%.200s\" cannot be a file of a model: its name "
                     "is not plain UTF-8, or too long", path);
-  if (self->files->len >= LOCAL_SOURCE_MAX_FILES)
+  if (self->base.files->len >= LOCAL_SOURCE_MAX_FILES)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s holds more than %u files", self->name,
                     LOCAL_SOURCE_MAX_FILES);
   SourceFile file = { g_string_chunk_insert (self->strings, path), size_bytes, is_gguf };
-  g_array_append_val (self->files, file);
+  g_array_append_val (self->base.files, file);
   return TRUE;
 }
 
@@ -155,60 +155,6 @@ open_file (Ctx *ctx, LocalSource *self, const char *path, GError **error)
   return add_file (self, base, reader->size_bytes, n >= 4 && memcmp (head, "GGUF", 4) == 0, error);
 }
 
-LocalSource *
-local_source_open (Ctx *ctx, const char *path, GError **error)
-{
-  g_autoptr (LocalSource) self = g_new0 (LocalSource, 1);
-  g_autofree char *absolute = g_canonicalize_filename (path, NULL);
-  self->files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
-  self->strings = g_string_chunk_new (4096);
-  self->name = g_path_get_basename (absolute);
-  am_autofd int fd = open (absolute, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat info;
-  if (fd < 0 || fstat (fd, &info) < 0)
-    {
-      am_fail_errno (error, errno, "cannot open %s", path);
-      return NULL;
-    }
-  gboolean ok;
-  if (S_ISDIR (info.st_mode))
-    {
-      self->root = g_steal_pointer (&absolute);
-      ok = list_directory (ctx, self, fd, "", 0, error);
-    }
-  else
-    {
-      self->root = g_path_get_dirname (absolute);
-      ok = open_file (ctx, self, absolute, error);
-    }
-  return ok ? g_steal_pointer (&self) : NULL;
-}
-
-void
-local_source_free (LocalSource *self)
-{
-  if (self == NULL)
-    return;
-  g_autoptr (GError) problem = NULL;
-  if (self->spool != NULL && !file_remove_tree (self->spool, &problem))
-    am_ignore (&problem, "unpacked files stay behind in the temporary directory");
-  archive_listing_free (self->listing);
-  reader_free (self->archive);
-  g_array_unref (self->files);
-  g_string_chunk_free (self->strings);
-  g_free (self->name);
-  g_free (self->root);
-  g_free (self->spool);
-  g_free (self);
-}
-
-const SourceFile *
-local_source_files (const LocalSource *self, gsize *out_n_files)
-{
-  *out_n_files = self->files->len;
-  return (const SourceFile *) self->files->data;
-}
-
 static gboolean
 check_room (const char *dir, guint64 needed_bytes, GError **error)
 {
@@ -245,15 +191,16 @@ unpack_entry (Ctx *ctx, LocalSource *self, ArchiveStream *stream, const char *pa
     }
 }
 
-gboolean
-local_source_prepare (Ctx *ctx, LocalSource *self, GHashTable *wanted, GError **error)
+static gboolean
+local_prepare (Ctx *ctx, ModelSource *base, GHashTable *wanted, GError **error)
 {
+  LocalSource *self = (LocalSource *) base;
   guint64 needed_bytes = 0;
   if (self->archive == NULL || self->spool != NULL)
     return TRUE;
-  for (guint i = 0; i < self->files->len; i++)
-    if (g_hash_table_contains (wanted, g_array_index (self->files, SourceFile, i).path))
-      needed_bytes += g_array_index (self->files, SourceFile, i).size_bytes;
+  for (guint i = 0; i < self->base.files->len; i++)
+    if (g_hash_table_contains (wanted, g_array_index (self->base.files, SourceFile, i).path))
+      needed_bytes += g_array_index (self->base.files, SourceFile, i).size_bytes;
   if (!check_room (g_get_tmp_dir (), needed_bytes, error))
     return FALSE;
   g_autofree char *spool = g_build_filename (g_get_tmp_dir (), "ai-models-XXXXXX", NULL);
@@ -276,9 +223,59 @@ local_source_prepare (Ctx *ctx, LocalSource *self, GHashTable *wanted, GError **
   return FALSE;
 }
 
-Reader *
-local_source_reader (LocalSource *self, const char *path, GError **error)
+static Reader *
+local_open (ModelSource *base, const char *path, GError **error)
 {
+  LocalSource *self = (LocalSource *) base;
   g_autofree char *full = g_build_filename (self->archive != NULL ? self->spool : self->root, path, NULL);
   return reader_new_file (full, error);
+}
+
+static void
+local_free (ModelSource *base)
+{
+  LocalSource *self = (LocalSource *) base;
+  g_autoptr (GError) problem = NULL;
+  if (self->spool != NULL && !file_remove_tree (self->spool, &problem))
+    am_ignore (&problem, "unpacked files stay behind in the temporary directory");
+  archive_listing_free (self->listing);
+  reader_free (self->archive);
+  g_string_chunk_free (self->strings);
+  g_free (self->name);
+  g_free (self->root);
+  g_free (self->spool);
+  g_free (self);
+}
+
+ModelSource *
+local_source_open (Ctx *ctx, const char *path, GError **error)
+{
+  static const ModelSourceClass klass = { local_prepare, local_open, NULL, local_free };
+  LocalSource *self = g_new0 (LocalSource, 1);
+  g_autoptr (ModelSource) base = &self->base;
+  g_autofree char *absolute = g_canonicalize_filename (path, NULL);
+  base->klass = &klass;
+  base->display = g_strdup (path);
+  base->files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
+  self->strings = g_string_chunk_new (4096);
+  self->name = g_path_get_basename (absolute);
+  am_autofd int fd = open (absolute, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat info;
+  if (fd < 0 || fstat (fd, &info) < 0)
+    {
+      am_fail_errno (error, errno, "cannot open %s", path);
+      return NULL;
+    }
+  gboolean ok;
+  if (S_ISDIR (info.st_mode))
+    {
+      self->root = g_steal_pointer (&absolute);
+      ok = list_directory (ctx, self, fd, "", 0, error);
+    }
+  else
+    {
+      self->root = g_path_get_dirname (absolute);
+      ok = open_file (ctx, self, absolute, error);
+    }
+  return ok ? g_steal_pointer (&base) : NULL;
 }

@@ -83,6 +83,8 @@ static const struct {
   { "https://huggingface.co.example.org/owner/name", "UnsupportedSource", "not an address" },
   { "https://huggingface.co@example.org/owner/name", "InvalidUrl", "token" },
   { "https://user:hf_secret@huggingface.co/owner/name", "InvalidUrl", "token" },
+  { "s3://key:secret@bucket/x", "InvalidUrl", "token" },
+  { "s3://bucket/x", "UnsupportedSource", "not an address" },
   { "https://huggingface.co:8443/owner/name", "UnsupportedSource", "not an address" },
   { "http://127.0.0.1:8080/hfx/owner/name", "UnsupportedSource", "not an address" },
   { "http://huggingface.co/owner/name", "InvalidUrl", "https://" },

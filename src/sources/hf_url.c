@@ -278,8 +278,8 @@ static gboolean
 has_user_info (const char *text)
 {
   const char *scheme = strstr (text, "://");
-  return scheme != NULL && (has_scheme (text, "http://") || has_scheme (text, "https://"))
-         && scheme[3 + strcspn (scheme + 3, "@/?#")] == '@';
+  return scheme != NULL && !has_scheme (text, "hf://") && !has_scheme (text, "ssh://git@hf.co/")
+         && !has_scheme (text, "ssh://git@huggingface.co/") && scheme[3 + strcspn (scheme + 3, "@/?#")] == '@';
 }
 
 gboolean
@@ -296,7 +296,7 @@ hf_url_parse (const char *given, const char *endpoint, HfUrl *out_url, GError **
   if (web == NULL && has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL)
     return invalid (error, text, "is not safe: write https://");
   if (web == NULL && !has_scheme (text, "hf://"))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource", "\"%.*s\" is not an address of the Hugging Face hub",
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource", "\"%.*s\" is not an address of the Hugging Face hub: https://huggingface.co/OWNER/NAME",
                     (int) MIN (strcspn (text, "?#"), 200), text);
   gboolean parsed = web != NULL ? parse_web (text, web, &url, error)
                                 : parse_scheme (text, text + strlen ("hf://"), &url, error);

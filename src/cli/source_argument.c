@@ -1,0 +1,123 @@
+#include "cli/source_argument.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/credentials.h"
+#include "cli/target.h"
+#include "publish/hub_source.h"
+#include "publish/source.h"
+
+#define TOKEN_FILE_LIMIT_BYTES 4096
+#define MAX_TIMEOUT_S 3600u
+
+/* NULL when not set or empty. */
+static const char *
+env (const char *name)
+{
+  const char *value = g_getenv (name);
+  return value != NULL && *value != '\0' ? value : NULL;
+}
+
+static gboolean
+env_is_true (const char *name)
+{
+  static const char *const yes[] = { "1", "on", "yes", "true", NULL };
+  g_autofree char *value = g_ascii_strdown (env (name) != NULL ? env (name) : "", -1);
+  return g_strv_contains (yes, value);
+}
+
+/* The hub's address without slashes at its end; NULL: the usual one. Caller frees. */
+static char *
+endpoint (void)
+{
+  char *text = g_strdup (env ("HF_ENDPOINT"));
+  for (gsize size = text != NULL ? strlen (text) : 0; size > 0 && text[size - 1] == '/'; size--)
+    text[size - 1] = '\0';
+  return text;
+}
+
+gboolean
+source_argument_is_url (const char *argument)
+{
+  g_autofree char *hub = endpoint ();
+  return strstr (argument, "://") != NULL || (hf_url_is (argument, hub) && !g_file_test (argument, G_FILE_TEST_EXISTS));
+}
+
+/* Where `hf auth login` keeps its token. Caller frees. */
+static char *
+login_path (void)
+{
+  if (env ("HF_TOKEN_PATH") != NULL)
+    return g_strdup (env ("HF_TOKEN_PATH"));
+  if (env ("HF_HOME") != NULL)
+    return g_build_filename (env ("HF_HOME"), "token", NULL);
+  return g_build_filename (g_get_user_cache_dir (), "huggingface", "token", NULL);
+}
+
+/* NULL without an error when there is none. */
+static char *
+find_token (const char *token_file, GError **error)
+{
+  const char *value = env ("HF_TOKEN") != NULL ? env ("HF_TOKEN") : env ("HUGGING_FACE_HUB_TOKEN");
+  g_autofree char *path = login_path ();
+  if (token_file != NULL)
+    {
+      char *token = credentials_read_password (token_file, error);
+      g_prefix_error (error, "the hub's token: ");
+      return token;
+    }
+  if (value != NULL)
+    return g_strstrip (g_strdup (value));
+  if (env_is_true ("HF_HUB_DISABLE_IMPLICIT_TOKEN") || !g_file_test (path, G_FILE_TEST_EXISTS))
+    return NULL;
+  g_autoptr (GBytes) bytes = file_read (path, TOKEN_FILE_LIMIT_BYTES, error);
+  if (bytes == NULL)
+    return NULL;
+  g_autofree char *token = g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes));
+  return *g_strstrip (token) != '\0' ? g_steal_pointer (&token) : NULL;
+}
+
+static gint64
+timeout_ms (void)
+{
+  guint64 seconds;
+  const char *text = env ("HF_HUB_DOWNLOAD_TIMEOUT");
+  return text != NULL && text_parse_u64 (text, &seconds) ? (gint64) MIN (seconds, MAX_TIMEOUT_S) * 1000 : 0;
+}
+
+static gboolean
+travels_openly (const char *hub)
+{
+  return hub != NULL && g_str_has_prefix (hub, "http://") && !host_is_loopback (hub + strlen ("http://"));
+}
+
+static ModelSource *
+open_hub (Ctx *ctx, Cli *cli, const char *argument, const char *token_file, GError **error)
+{
+  g_autofree char *hub = endpoint ();
+  g_autoptr (GError) problem = NULL;
+  if (env_is_true ("HF_HUB_OFFLINE"))
+    return am_fail_null (error, AM_ERROR_FAILED_PRECONDITION, NULL, "HF_HUB_OFFLINE forbids to ask the hub");
+  g_autofree char *token = find_token (token_file, &problem);
+  if (problem != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return NULL;
+    }
+  if (token != NULL && travels_openly (hub))
+    cli_remark (cli, "the token for %s travels without TLS", hub);
+  HfHubConfig config = { .endpoint = hub, .token = token, .ca_file = env ("SSL_CERT_FILE"), .no_progress_timeout_ms = timeout_ms () };
+  return hub_source_open (ctx, &config, argument, error);
+}
+
+ModelSource *
+source_argument_open (Ctx *ctx, Cli *cli, const char *argument, const char *token_file, GError **error)
+{
+  if (source_argument_is_url (argument))
+    return open_hub (ctx, cli, argument, token_file, error);
+  return token_file != NULL
+           ? (ModelSource *) am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, CLI_USAGE, "--token-file is for an address of a hub")
+           : local_source_open (ctx, argument, error);
+}
