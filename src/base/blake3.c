@@ -25,41 +25,44 @@ static const Inputs whole_leaves = { .stride = BLAKE3_LEAF_BYTES,
                                      .first_flag = CHUNK_START,
                                      .last_flag = CHUNK_END,
                                      .are_leaves = TRUE };
-static const Inputs parents = { .stride = BLOCK_BYTES, .n_blocks = 1, .last_block_bytes = BLOCK_BYTES, .flags = PARENT };
+static const Inputs parents = { .stride = BLOCK_BYTES,
+                                .n_blocks = 1,
+                                .last_block_bytes = BLOCK_BYTES,
+                                .flags = PARENT };
 
 /* The lanes are arithmetic on local vectors, some thousand operations in a row: under the sanitizers their compilation
  * takes minutes, and AddressSanitizer's own stack is aligned too little for the widest (GCC 12). */
 #define PLAIN __attribute__ ((no_sanitize ("address", "undefined")))
 
 #define ROTATE(x, n) (((x) >> (n)) | ((x) << (32 - (n))))
-#define MIX(v, a, b, c, d, x, y)                                                                         \
-  v[a] = v[a] + v[b] + (x);                                                                              \
-  v[d] = ROTATE (v[d] ^ v[a], 16);                                                                       \
-  v[c] = v[c] + v[d];                                                                                    \
-  v[b] = ROTATE (v[b] ^ v[c], 12);                                                                       \
-  v[a] = v[a] + v[b] + (y);                                                                              \
-  v[d] = ROTATE (v[d] ^ v[a], 8);                                                                        \
-  v[c] = v[c] + v[d];                                                                                    \
+#define MIX(v, a, b, c, d, x, y)   \
+  v[a] = v[a] + v[b] + (x);        \
+  v[d] = ROTATE (v[d] ^ v[a], 16); \
+  v[c] = v[c] + v[d];              \
+  v[b] = ROTATE (v[b] ^ v[c], 12); \
+  v[a] = v[a] + v[b] + (y);        \
+  v[d] = ROTATE (v[d] ^ v[a], 8);  \
+  v[c] = v[c] + v[d];              \
   v[b] = ROTATE (v[b] ^ v[c], 7);
 
-#define ROUND(v, m, a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q)                                      \
-  MIX (v, 0, 4, 8, 12, m[a], m[b])                                                                       \
-  MIX (v, 1, 5, 9, 13, m[c], m[d])                                                                       \
-  MIX (v, 2, 6, 10, 14, m[e], m[f])                                                                      \
-  MIX (v, 3, 7, 11, 15, m[g], m[h])                                                                      \
-  MIX (v, 0, 5, 10, 15, m[i], m[j])                                                                      \
-  MIX (v, 1, 6, 11, 12, m[k], m[l])                                                                      \
-  MIX (v, 2, 7, 8, 13, m[n], m[o])                                                                       \
+#define ROUND(v, m, a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q) \
+  MIX (v, 0, 4, 8, 12, m[a], m[b])                                  \
+  MIX (v, 1, 5, 9, 13, m[c], m[d])                                  \
+  MIX (v, 2, 6, 10, 14, m[e], m[f])                                 \
+  MIX (v, 3, 7, 11, 15, m[g], m[h])                                 \
+  MIX (v, 0, 5, 10, 15, m[i], m[j])                                 \
+  MIX (v, 1, 6, 11, 12, m[k], m[l])                                 \
+  MIX (v, 2, 7, 8, 13, m[n], m[o])                                  \
   MIX (v, 3, 4, 9, 14, m[p], m[q])
 
 /* Each row is the one before it, permuted. */
-#define SEVEN_ROUNDS(v, m)                                                                               \
-  ROUND (v, m, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)                                     \
-  ROUND (v, m, 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8)                                     \
-  ROUND (v, m, 3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1)                                     \
-  ROUND (v, m, 10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6)                                     \
-  ROUND (v, m, 12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4)                                     \
-  ROUND (v, m, 9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7)                                     \
+#define SEVEN_ROUNDS(v, m)                                           \
+  ROUND (v, m, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) \
+  ROUND (v, m, 2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8) \
+  ROUND (v, m, 3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1) \
+  ROUND (v, m, 10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6) \
+  ROUND (v, m, 12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4) \
+  ROUND (v, m, 9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7) \
   ROUND (v, m, 11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13)
 
 /* Where element k of a row comes from when rows that differ in bit b exchange halves. */

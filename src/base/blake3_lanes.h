@@ -21,13 +21,13 @@ LANED (load_block) (const guint8 *in, gsize stride, guint32 out[16])
 }
 #else
 /* Rows are inputs, columns words: exchanges what differs in bit `b` of row and column. */
-#define SWAP_STAGE(b)                                                                                    \
-  for (guint i = 0; i < LANES; i++)                                                                      \
-    if ((i & (b)) == 0)                                                                                  \
-      {                                                                                                  \
-        LANED (Words) upper = rows[i], lower = rows[i | (b)];                                            \
-        rows[i] = __builtin_shufflevector (upper, lower, LANED (EACH) (TAKE_UPPER, b));                  \
-        rows[i | (b)] = __builtin_shufflevector (upper, lower, LANED (EACH) (TAKE_LOWER, b));            \
+#define SWAP_STAGE(b)                                                                         \
+  for (guint i = 0; i < LANES; i++)                                                           \
+    if ((i & (b)) == 0)                                                                       \
+      {                                                                                       \
+        LANED (Words) upper = rows[i], lower = rows[i | (b)];                                 \
+        rows[i] = __builtin_shufflevector (upper, lower, LANED (EACH) (TAKE_UPPER, b));       \
+        rows[i | (b)] = __builtin_shufflevector (upper, lower, LANED (EACH) (TAKE_LOWER, b)); \
       }
 
 PLAIN static inline void
@@ -63,7 +63,7 @@ LANED (hash) (const Inputs *inputs, const guint8 *in, guint64 counter, guint32 (
 {
   LANED (Words) h[8], m[16], counter_low, counter_high;
   for (guint i = 0; i < 8; i++)
-    h[i] = (LANED (Words)) { 0 } + initial[i];
+    h[i] = (LANED (Words)){ 0 } + initial[i];
   for (guint lane = 0; lane < LANES; lane++)
     {
       guint64 own = counter + (inputs->are_leaves ? lane : 0);
@@ -78,11 +78,11 @@ LANED (hash) (const Inputs *inputs, const guint8 *in, guint64 counter, guint32 (
       LANED (load_block) (in + block * BLOCK_BYTES, inputs->stride, m);
       LANED (Words) v[16] = { h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7] };
       for (guint i = 0; i < 4; i++)
-        v[8 + i] = (LANED (Words)) { 0 } + initial[i];
+        v[8 + i] = (LANED (Words)){ 0 } + initial[i];
       v[12] = counter_low;
       v[13] = counter_high;
-      v[14] = (LANED (Words)) { 0 } + size;
-      v[15] = (LANED (Words)) { 0 } + flags;
+      v[14] = (LANED (Words)){ 0 } + size;
+      v[15] = (LANED (Words)){ 0 } + flags;
       SEVEN_ROUNDS (v, m)
       for (guint i = 0; i < 8; i++)
         h[i] = v[i] ^ v[i + 8];

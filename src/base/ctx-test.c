@@ -45,7 +45,7 @@ test_deadline (void)
   static const struct {
     gint64 parent_ms, child_ms, most_ms;
   } rows[] = {
-    { -1, 500, 500 },  { 500, -1, 500 },         { 500, 90000, 500 },
+    { -1, 500, 500 },    { 500, -1, 500 },         { 500, 90000, 500 },
     { 90000, 500, 500 }, { 500, G_MAXINT64, 500 }, { 0, 500, 0 },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)

@@ -182,7 +182,7 @@ ctx_sleep_ms (Ctx *self, gint64 duration_ms, GError **error)
     {
       int fd = ctx_event_fd (each);
       if (fd >= 0)
-        fds[n_fds++] = (struct pollfd) { .fd = fd, .events = POLLIN };
+        fds[n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
     }
   for (;;)
     {

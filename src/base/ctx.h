@@ -18,8 +18,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (Ctx, ctx_unref)
 /* Adds a log field to this context (children show it too). Call before sharing it. */
 void ctx_set_field (Ctx *self, const char *key, const char *value);
 /* Calls `func` for each field, root first. */
-void ctx_foreach_field (Ctx *self, void (*func) (const char *key, const char *value, gpointer data),
-                        gpointer data);
+void ctx_foreach_field (Ctx *self, void (*func) (const char *key, const char *value, gpointer data), gpointer data);
 
 /* Cancels this context and its children. Async-signal-safe. */
 void ctx_cancel (Ctx *self);

@@ -6,8 +6,8 @@
 
 #define EMPTY_256 "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define ABC_256 "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-#define ABC_512                                                                                              \
-  "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a"                                  \
+#define ABC_512                                                             \
+  "sha512:ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a" \
   "2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
 
 static void
@@ -50,12 +50,22 @@ static void
 test_bad (void)
 {
   static const char *const rows[] = {
-    NULL, "", "sha256", "sha256:", "sha256:abc", EMPTY_256 "0", EMPTY_256 " ", " " EMPTY_256, "sha256-" ABC_512,
+    NULL,
+    "",
+    "sha256",
+    "sha256:",
+    "sha256:abc",
+    EMPTY_256 "0",
+    EMPTY_256 " ",
+    " " EMPTY_256,
+    "sha256-" ABC_512,
     "SHA256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "sha256:E3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "sha256:g3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "sha512:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-    "md5:d41d8cd98f00b204e9800998ecf8427e", "sha384:00", "sha256:../../../etc/passwd",
+    "md5:d41d8cd98f00b204e9800998ecf8427e",
+    "sha384:00",
+    "sha256:../../../etc/passwd",
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {

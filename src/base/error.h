@@ -42,8 +42,7 @@ const AmErrorInfo *am_error_info_of (const GError *error);
 /* Sets `*error` (which must be unset) when `error` is not NULL. `reason` is a word such as
  * "BLOB_UNKNOWN" or "InsufficientStorage", or NULL; it is copied. Returns FALSE so that
  * `return am_fail (error, ...)` reads well in functions that return gboolean. */
-gboolean am_fail (GError **error, AmErrorCode code, const char *reason, const char *format, ...)
-  G_GNUC_PRINTF (4, 5);
+gboolean am_fail (GError **error, AmErrorCode code, const char *reason, const char *format, ...) G_GNUC_PRINTF (4, 5);
 /* The same for functions that return a pointer. */
 gpointer am_fail_null (GError **error, AmErrorCode code, const char *reason, const char *format, ...)
   G_GNUC_PRINTF (4, 5);

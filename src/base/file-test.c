@@ -104,8 +104,12 @@ test_make_dirs (Fixture *self, gconstpointer data)
     const char *name;
     int code; /* 0: fine */
   } rows[] = {
-    { "a/b/c/d", 0 }, { "a/b/c/d", 0 }, { "a/b/e/", 0 }, { "file", AM_ERROR_FAILED_PRECONDITION },
-    { "file/x", AM_ERROR_FAILED_PRECONDITION }, { "file/x/y", AM_ERROR_FAILED_PRECONDITION },
+    { "a/b/c/d", 0 },
+    { "a/b/c/d", 0 },
+    { "a/b/e/", 0 },
+    { "file", AM_ERROR_FAILED_PRECONDITION },
+    { "file/x", AM_ERROR_FAILED_PRECONDITION },
+    { "file/x/y", AM_ERROR_FAILED_PRECONDITION },
   };
   g_autofree char *file = path_of (self, "file");
   g_assert_true (g_file_set_contents (file, "", 0, NULL));
@@ -226,13 +230,13 @@ test_path_is_safe (void)
     const char *path;
     gboolean safe;
   } rows[] = {
-    { "a", TRUE },          { "a/b", TRUE },        { ".a/..b/c..", TRUE }, { "...", TRUE },
-    { "a b", TRUE },        { "\xc3\xa4/x", TRUE }, { at_limit, TRUE },     { NULL, FALSE },
-    { "", FALSE },          { ".", FALSE },         { "..", FALSE },        { "/a", FALSE },
-    { "a/", FALSE },        { "a//b", FALSE },      { "a/./b", FALSE },     { "a/../b", FALSE },
-    { "../a", FALSE },      { "a/..", FALSE },      { "a\\b", FALSE },      { "a\nb", FALSE },
-    { "a\x7f", FALSE },     { "\xff", FALSE },      { "\xc0\xaf", FALSE },  { "\xed\xa0\x80", FALSE },
-    { too_long, FALSE },    { whole, FALSE },       { "/", FALSE },
+    { "a", TRUE },       { "a/b", TRUE },        { ".a/..b/c..", TRUE }, { "...", TRUE },
+    { "a b", TRUE },     { "\xc3\xa4/x", TRUE }, { at_limit, TRUE },     { NULL, FALSE },
+    { "", FALSE },       { ".", FALSE },         { "..", FALSE },        { "/a", FALSE },
+    { "a/", FALSE },     { "a//b", FALSE },      { "a/./b", FALSE },     { "a/../b", FALSE },
+    { "../a", FALSE },   { "a/..", FALSE },      { "a\\b", FALSE },      { "a\nb", FALSE },
+    { "a\x7f", FALSE },  { "\xff", FALSE },      { "\xc0\xaf", FALSE },  { "\xed\xa0\x80", FALSE },
+    { too_long, FALSE }, { whole, FALSE },       { "/", FALSE },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {

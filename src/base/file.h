@@ -29,8 +29,7 @@ TempFile *temp_file_new (const char *dir_path, GError **error);
 int temp_file_fd (TempFile *self);
 const char *temp_file_path (TempFile *self);
 gboolean temp_file_write (TempFile *self, gconstpointer data, gsize size, GError **error);
-gboolean temp_file_write_at (TempFile *self, guint64 offset_bytes, gconstpointer data, gsize size,
-                             GError **error);
+gboolean temp_file_write_at (TempFile *self, guint64 offset_bytes, gconstpointer data, gsize size, GError **error);
 gboolean temp_file_sync (TempFile *self, GError **error);
 /* Renames onto `path` (same file system). With `exclusive`, an existing target is left alone and the
  * answer is ALREADY_EXISTS. Does not sync the directory: see file_sync_dir. */
@@ -53,8 +52,7 @@ gboolean file_remove_tree (const char *path, GError **error);
 gboolean file_write_all (int fd, gconstpointer data, gsize size, GError **error);
 gboolean file_pwrite_all (int fd, guint64 offset_bytes, gconstpointer data, gsize size, GError **error);
 /* Reads exactly `size` or fails; `name` is for the message. DATA_LOSS when the file ends early. */
-gboolean file_pread_all (int fd, guint64 offset_bytes, gpointer buffer, gsize size, const char *name,
-                         GError **error);
+gboolean file_pread_all (int fd, guint64 offset_bytes, gpointer buffer, gsize size, const char *name, GError **error);
 
 /* TRUE for a relative path of plain segments: no empty, ".", ".." segment, no leading or trailing
  * slash, backslash, control byte or NUL, valid UTF-8, each segment at most 255 bytes, 1024 in all

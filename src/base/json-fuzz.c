@@ -106,8 +106,8 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
     {
       g_autoptr (GError) error = NULL;
       g_auto (Bound) bound = { 0 };
-      g_autoptr (yyjson_doc) doc
-        = json_parse (copy != NULL ? copy : data, size, LIMIT_BYTES, (JsonFlavour) flavour, &error);
+      g_autoptr (yyjson_doc) doc = json_parse (copy != NULL ? copy : data, size, LIMIT_BYTES, (JsonFlavour) flavour,
+                                               &error);
       if (doc == NULL)
         {
           g_assert_true (size > LIMIT_BYTES || am_error_is (error, AM_ERROR_INVALID_ARGUMENT));

@@ -98,12 +98,9 @@ typedef struct {
 } Row;
 
 static const JsonField fields[] = {
-  JSON_FIELD (Row, name, "name", JSON_STRING, TRUE),
-  JSON_FIELD (Row, size, "size", JSON_UINT64, FALSE),
-  JSON_FIELD (Row, delta, "delta", JSON_INT64, FALSE),
-  JSON_FIELD (Row, is_public, "public", JSON_BOOL, FALSE),
-  JSON_FIELD (Row, rate, "rate", JSON_DOUBLE, FALSE),
-  JSON_FIELD (Row, tags, "tags", JSON_STRINGS, FALSE),
+  JSON_FIELD (Row, name, "name", JSON_STRING, TRUE),   JSON_FIELD (Row, size, "size", JSON_UINT64, FALSE),
+  JSON_FIELD (Row, delta, "delta", JSON_INT64, FALSE), JSON_FIELD (Row, is_public, "public", JSON_BOOL, FALSE),
+  JSON_FIELD (Row, rate, "rate", JSON_DOUBLE, FALSE),  JSON_FIELD (Row, tags, "tags", JSON_STRINGS, FALSE),
 };
 
 static gboolean
@@ -186,7 +183,8 @@ test_bind_refuses (void)
 static void
 test_get (void)
 {
-  g_autoptr (yyjson_doc) doc = parse ("{\"s\":\"x\",\"o\":{},\"a\":[],\"n\":1,\"z\":\"x\\u0000y\"}", JSON_STRICT, NULL);
+  g_autoptr (yyjson_doc) doc = parse ("{\"s\":\"x\",\"o\":{},\"a\":[],\"n\":1,\"z\":\"x\\u0000y\"}", JSON_STRICT,
+                                      NULL);
   yyjson_val *root = yyjson_doc_get_root (doc);
   g_assert_cmpstr (json_get_string (root, "s"), ==, "x");
   g_assert_null (json_get_string (root, "n"));

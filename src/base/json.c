@@ -93,28 +93,20 @@ bind_value (yyjson_val *value, JsonType type, gpointer slot)
 {
   switch (type)
     {
-    case JSON_STRING:
-      return bind_string (value, slot);
-    case JSON_STRINGS:
-      return bind_strings (value, slot);
-    case JSON_UINT64:
-      *(guint64 *) slot = yyjson_get_uint (value);
-      return yyjson_is_uint (value);
+    case JSON_STRING: return bind_string (value, slot);
+    case JSON_STRINGS: return bind_strings (value, slot);
+    case JSON_UINT64: *(guint64 *) slot = yyjson_get_uint (value); return yyjson_is_uint (value);
     case JSON_INT64:
       *(gint64 *) slot = yyjson_get_sint (value);
       return yyjson_is_sint (value) || (yyjson_is_uint (value) && yyjson_get_uint (value) <= G_MAXINT64);
-    case JSON_BOOL:
-      *(gboolean *) slot = yyjson_get_bool (value);
-      return yyjson_is_bool (value);
-    case JSON_DOUBLE:
-      *(double *) slot = yyjson_get_num (value);
-      return yyjson_is_num (value);
+    case JSON_BOOL: *(gboolean *) slot = yyjson_get_bool (value); return yyjson_is_bool (value);
+    case JSON_DOUBLE: *(double *) slot = yyjson_get_num (value); return yyjson_is_num (value);
     }
   return FALSE;
 }
 
-static const char *const type_names[] = { "a string",          "a non-negative integer", "an integer",
-                                          "true or false",     "a number",               "an array of strings" };
+static const char *const type_names[] = { "a string", "a non-negative integer", "an integer", "true or false",
+                                          "a number", "an array of strings" };
 
 gboolean
 json_bind (yyjson_val *object, const JsonField *fields, gsize n_fields, gpointer out, GError **error)
@@ -148,8 +140,7 @@ unbind_strings (yyjson_mut_doc *doc, yyjson_mut_val *object, const char *name, G
 }
 
 void
-json_unbind (yyjson_mut_doc *doc, yyjson_mut_val *object, const JsonField *fields, gsize n_fields,
-             gconstpointer in)
+json_unbind (yyjson_mut_doc *doc, yyjson_mut_val *object, const JsonField *fields, gsize n_fields, gconstpointer in)
 {
   for (gsize i = 0; i < n_fields; i++)
     {

@@ -20,8 +20,7 @@ typedef enum {
 /* INVALID_ARGUMENT with the position on bad JSON or more than JSON_MAX_DEPTH levels;
  * RESOURCE_EXHAUSTED above `limit_bytes`. The depth is checked before parsing. Free with
  * yyjson_doc_free. */
-yyjson_doc *json_parse (gconstpointer data, gsize size, gsize limit_bytes, JsonFlavour flavour,
-                        GError **error);
+yyjson_doc *json_parse (gconstpointer data, gsize size, gsize limit_bytes, JsonFlavour flavour, GError **error);
 
 typedef enum {
   JSON_STRING,  /* char *, copied; NULL when absent */
@@ -39,13 +38,14 @@ typedef struct {
   gboolean required;
 } JsonField;
 
-#define JSON_FIELD(Struct, member, name, type, required) \
-  { name, type, G_STRUCT_OFFSET (Struct, member), required }
+#define JSON_FIELD(Struct, member, name, type, required)   \
+  {                                                        \
+    name, type, G_STRUCT_OFFSET (Struct, member), required \
+  }
 
 /* Fills `out` (zeroed by the caller) from `object`. INVALID_ARGUMENT names the member that is missing
  * or of another type; what was filled so far is the caller's to free. JSON null counts as absent. */
-gboolean json_bind (yyjson_val *object, const JsonField *fields, gsize n_fields, gpointer out,
-                    GError **error);
+gboolean json_bind (yyjson_val *object, const JsonField *fields, gsize n_fields, gpointer out, GError **error);
 /* Adds the members of `in` to a mutable object: strings and arrays when not NULL, numbers always when
  * required and otherwise when not zero. Strings are copied. */
 void json_unbind (yyjson_mut_doc *doc, yyjson_mut_val *object, const JsonField *fields, gsize n_fields,

@@ -39,7 +39,7 @@ check_contract (Reader *reader)
     gsize size;
     const char *wanted;
   } rows[] = {
-    { 0, N, content }, { 0, 0, "" },    { N, 0, "" },   { 3, 4, "3456" },        { N - 1, 1, "9" },
+    { 0, N, content }, { 0, 0, "" },       { N, 0, "" },       { 3, 4, "3456" },         { N - 1, 1, "9" },
     { N, 1, NULL },    { 0, N + 1, NULL }, { N + 1, 0, NULL }, { G_MAXUINT64, 2, NULL }, { 5, G_MAXSIZE, NULL },
   };
   g_assert_cmpuint (reader->size_bytes, ==, N);

@@ -9,8 +9,7 @@ typedef struct Reader Reader;
 
 typedef struct {
   /* Reads exactly `size` bytes at `offset_bytes`; the caller never asks beyond `size_bytes`. */
-  gboolean (*read_at) (Ctx *ctx, Reader *self, guint64 offset_bytes, gpointer buffer, gsize size,
-                       GError **error);
+  gboolean (*read_at) (Ctx *ctx, Reader *self, guint64 offset_bytes, gpointer buffer, gsize size, GError **error);
   void (*free) (Reader *self);
 } ReaderClass;
 
@@ -20,8 +19,7 @@ struct Reader {
 };
 
 /* OUT_OF_RANGE when the range is not inside the reader (checked here, without overflow). */
-gboolean reader_read_at (Ctx *ctx, Reader *self, guint64 offset_bytes, gpointer buffer, gsize size,
-                         GError **error);
+gboolean reader_read_at (Ctx *ctx, Reader *self, guint64 offset_bytes, gpointer buffer, gsize size, GError **error);
 /* All of it; the caller has bounded the size. */
 GBytes *reader_read_all (Ctx *ctx, Reader *self, GError **error);
 void reader_free (Reader *self);

@@ -54,10 +54,24 @@ text_parse_bytes (const char *text, guint64 *out_bytes)
     const char *suffix;
     guint64 factor;
   } units[] = {
-    { "", 1 }, { "b", 1 }, { "k", 1000 }, { "kb", 1000 }, { "m", 1000000 }, { "mb", 1000000 },
-    { "g", 1000000000 }, { "gb", 1000000000 }, { "t", 1000000000000 }, { "tb", 1000000000000 },
-    { "ki", 1ull << 10 }, { "kib", 1ull << 10 }, { "mi", 1ull << 20 }, { "mib", 1ull << 20 },
-    { "gi", 1ull << 30 }, { "gib", 1ull << 30 }, { "ti", 1ull << 40 }, { "tib", 1ull << 40 },
+    { "", 1 },
+    { "b", 1 },
+    { "k", 1000 },
+    { "kb", 1000 },
+    { "m", 1000000 },
+    { "mb", 1000000 },
+    { "g", 1000000000 },
+    { "gb", 1000000000 },
+    { "t", 1000000000000 },
+    { "tb", 1000000000000 },
+    { "ki", 1ull << 10 },
+    { "kib", 1ull << 10 },
+    { "mi", 1ull << 20 },
+    { "mib", 1ull << 20 },
+    { "gi", 1ull << 30 },
+    { "gib", 1ull << 30 },
+    { "ti", 1ull << 40 },
+    { "tib", 1ull << 40 },
   };
   gsize n_digits = text != NULL ? strspn (text, "0123456789") : 0;
   g_autofree char *digits = g_strndup (text, n_digits);

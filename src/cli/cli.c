@@ -205,7 +205,7 @@ parse_line (Cli *self, gpointer settings, char **argv, GPtrArray *arguments, GEr
   gsize n = 0;
   command_groups (self->command, groups);
   for (; groups[n] != NULL; n++)
-    bindings[n] = (OptionBinding) { groups[n], groups[n] == self->command->options ? settings : &self->common };
+    bindings[n] = (OptionBinding){ groups[n], groups[n] == self->command->options ? settings : &self->common };
   return options_parse (bindings, n, argv, arguments, error);
 }
 
@@ -269,10 +269,11 @@ fail_unknown_command (Cli *self, const char *word)
   for (gsize i = 0; i < self->applets->n_applets; i++)
     g_ptr_array_add (names, (gpointer) applet_name (&self->applets->applets[i]));
   const char *meant = nearest_word (word, (const char *const *) names->pdata, names->len);
-  g_autofree char *text
-    = word[0] == '-' ? g_strdup_printf ("options come after the command: ai-models COMMAND %.100s", word)
-      : meant != NULL ? g_strdup_printf ("there is no command %.100s; did you mean %s?", word, meant)
-                      : g_strdup_printf ("there is no command %.100s", word);
+  g_autofree char *text = word[0] == '-'
+                            ? g_strdup_printf ("options come after the command: ai-models COMMAND %.100s", word)
+                          : meant != NULL
+                            ? g_strdup_printf ("there is no command %.100s; did you mean %s?", word, meant)
+                            : g_strdup_printf ("there is no command %.100s", word);
   complain (self, text);
   complain (self, "`ai-models --help` lists the commands");
   return EXIT_STATUS_USAGE;

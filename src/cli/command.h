@@ -24,8 +24,8 @@ typedef struct {
   const char *about;   /* paragraphs, wrapped at 78 columns */
   guint min_arguments, max_arguments;
   ArgumentKind arguments[COMMAND_MAX_ARGUMENTS];
-  const char *const *words; /* of ARGUMENT_WORD, NULL-terminated */
-  const OptionGroup *options; /* its own; or NULL */
+  const char *const *words;           /* of ARGUMENT_WORD, NULL-terminated */
+  const OptionGroup *options;         /* its own; or NULL */
   gboolean uses_store, uses_registry; /* takes the options of the local store, of registries */
   gsize settings_size;                /* of the struct its options are bound to; zeroed first */
   const Example *examples;

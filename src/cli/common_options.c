@@ -22,7 +22,8 @@ static const Option store_options[] = {
 static const Option registry_options[] = {
   COMMON (registry.plain_http, "plain-http", '\0', OPTION_FLAG, NULL, NULL,
           "speak HTTP without TLS (usual for localhost without being asked)"),
-  COMMON (registry.ca_file, "ca-file", '\0', OPTION_TEXT, "FILE", NULL, "certificates to trust, instead of the system's"),
+  COMMON (registry.ca_file, "ca-file", '\0', OPTION_TEXT, "FILE", NULL,
+          "certificates to trust, instead of the system's"),
   COMMON (registry.insecure, "insecure", '\0', OPTION_FLAG, NULL, NULL, "do not check the registry's certificate"),
   COMMON (registry.username, "username", 'u', OPTION_TEXT, "NAME", NULL, "user for the registry"),
   COMMON (registry.password_stdin, "password-stdin", '\0', OPTION_FLAG, NULL, NULL,
@@ -32,5 +33,4 @@ static const Option registry_options[] = {
 
 const OptionGroup output_option_group = { "Output options", output_options, G_N_ELEMENTS (output_options) };
 const OptionGroup store_option_group = { "Store options", store_options, G_N_ELEMENTS (store_options) };
-const OptionGroup registry_option_group
-  = { "Registry options", registry_options, G_N_ELEMENTS (registry_options) };
+const OptionGroup registry_option_group = { "Registry options", registry_options, G_N_ELEMENTS (registry_options) };

@@ -105,46 +105,46 @@ bash_command (GString *text, const Applet *applet)
   g_string_append (text, "      ;;\n");
 }
 
-static const char bash_start[] =
-  "_ai_models ()\n"
-  "{\n"
-  "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-  "  local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed\n"
-  "  COMPREPLY=()\n";
+static const char bash_start[]
+  = "_ai_models ()\n"
+    "{\n"
+    "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+    "  local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed\n"
+    "  COMPREPLY=()\n";
 
 /* A reference has colons, at which bash cuts words: so arguments are counted on the line itself, and a
  * reference is completed as a whole and then cut where bash cuts. */
-static const char bash_end[] =
-  "  esac\n"
-  "  if [[ $word == -* ]]; then\n"
-  "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-  "    return\n"
-  "  fi\n"
-  "  read -ra typed <<< \"$line\"\n"
-  "  [[ $line == *' ' ]] || unset 'typed[-1]'\n"
-  "  for ((i = 2; i < ${#typed[@]}; i++)); do\n"
-  "    if [[ \" $values \" == *\" ${typed[i]} \"* ]]; then\n"
-  "      i=$((i + 1))\n"
-  "    elif [[ ${typed[i]} != -* ]]; then\n"
-  "      n=$((n + 1))\n"
-  "    fi\n"
-  "  done\n"
-  "  read -ra kinds <<< \"$kinds\"\n"
-  "  kind=${kinds[n]:-none}\n"
-  "  case $kind in\n"
-  "    path) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
-  "    directory) compopt -o filenames; COMPREPLY=($(compgen -d -- \"$word\")) ;;\n"
-  "    reference)\n"
-  "      word=${line##* }\n"
-  "      COMPREPLY=($(compgen -W \"$(ai-models list --names 2> /dev/null)\" -- \"$word\"))\n"
-  "      if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then\n"
-  "        COMPREPLY=(\"${COMPREPLY[@]#\"${word%\"${word##*:}\"}\"}\")\n"
-  "      fi\n"
-  "      ;;\n"
-  "    word) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
-  "  esac\n"
-  "}\n"
-  "complete -F _ai_models ai-models\n";
+static const char bash_end[]
+  = "  esac\n"
+    "  if [[ $word == -* ]]; then\n"
+    "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+    "    return\n"
+    "  fi\n"
+    "  read -ra typed <<< \"$line\"\n"
+    "  [[ $line == *' ' ]] || unset 'typed[-1]'\n"
+    "  for ((i = 2; i < ${#typed[@]}; i++)); do\n"
+    "    if [[ \" $values \" == *\" ${typed[i]} \"* ]]; then\n"
+    "      i=$((i + 1))\n"
+    "    elif [[ ${typed[i]} != -* ]]; then\n"
+    "      n=$((n + 1))\n"
+    "    fi\n"
+    "  done\n"
+    "  read -ra kinds <<< \"$kinds\"\n"
+    "  kind=${kinds[n]:-none}\n"
+    "  case $kind in\n"
+    "    path) compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+    "    directory) compopt -o filenames; COMPREPLY=($(compgen -d -- \"$word\")) ;;\n"
+    "    reference)\n"
+    "      word=${line##* }\n"
+    "      COMPREPLY=($(compgen -W \"$(ai-models list --names 2> /dev/null)\" -- \"$word\"))\n"
+    "      if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then\n"
+    "        COMPREPLY=(\"${COMPREPLY[@]#\"${word%\"${word##*:}\"}\"}\")\n"
+    "      fi\n"
+    "      ;;\n"
+    "    word) COMPREPLY=($(compgen -W \"$words\" -- \"$word\")) ;;\n"
+    "  esac\n"
+    "}\n"
+    "complete -F _ai_models ai-models\n";
 
 char *
 completion_bash (const AppletTable *table)
@@ -198,8 +198,7 @@ zsh_option (GString *text, const Option *option)
   g_string_append (text, "        ");
   if (option->letter != '\0')
     g_string_append_printf (text, "'(-%c --%s)'{-%c%s,--%s%s}'[", option->letter, option->name, option->letter,
-                            option->argument != NULL ? "+" : "", option->name,
-                            option->argument != NULL ? "=" : "");
+                            option->argument != NULL ? "+" : "", option->name, option->argument != NULL ? "=" : "");
   else
     g_string_append_printf (text, "'--%s%s[", option->name, option->argument != NULL ? "=" : "");
   zsh_append_escaped (text, option->help);
@@ -246,20 +245,18 @@ char *
 completion_zsh (const AppletTable *table)
 {
   GString *text = g_string_new (HEADER ("#compdef ai-models"));
-  g_string_append (text,
-                   "_ai_models_references ()\n{\n  local -a references\n"
-                   "  references=(${(f)\"$(ai-models list --names 2> /dev/null)\"})\n"
-                   "  compadd -a references\n}\n\n"
-                   "_ai_models ()\n{\n  local -a commands\n  commands=(\n");
+  g_string_append (text, "_ai_models_references ()\n{\n  local -a references\n"
+                         "  references=(${(f)\"$(ai-models list --names 2> /dev/null)\"})\n"
+                         "  compadd -a references\n}\n\n"
+                         "_ai_models ()\n{\n  local -a commands\n  commands=(\n");
   for (gsize i = 0; i < table->n_applets; i++)
     {
       g_string_append_printf (text, "    '%s:", applet_name (&table->applets[i]));
       zsh_append_escaped (text, applet_summary (&table->applets[i]));
       g_string_append (text, "'\n");
     }
-  g_string_append (text,
-                   "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
-                   "  shift words\n  ((CURRENT--))\n  case $words[1] in\n");
+  g_string_append (text, "  )\n  if ((CURRENT == 2)); then\n    _describe command commands\n    return\n  fi\n"
+                         "  shift words\n  ((CURRENT--))\n  case $words[1] in\n");
   for (gsize i = 0; i < table->n_applets; i++)
     zsh_command (text, &table->applets[i]);
   g_string_append (text, "  esac\n}\n\n_ai_models \"$@\"\n");

@@ -12,8 +12,8 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
 {
   if (!g_strv_contains (shells, arguments[0]))
     return cli_usage_fail (error, "there is no completion for \"%.100s\", only for bash and zsh", arguments[0]);
-  g_autofree char *text
-    = strcmp (arguments[0], "bash") == 0 ? completion_bash (cli->applets) : completion_zsh (cli->applets);
+  g_autofree char *text = strcmp (arguments[0], "bash") == 0 ? completion_bash (cli->applets)
+                                                             : completion_zsh (cli->applets);
   cli_say (cli, "%s", text);
   return TRUE;
 }

@@ -39,7 +39,8 @@ check_digest (const Target *destination, const CopyResult *result, GError **erro
 {
   char text[DIGEST_STRING_SIZE];
   return !destination->reference->has_digest || digest_equal (&destination->reference->digest, &result->digest)
-         || am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "what was copied has the digest %s, not the one asked for",
+         || am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL,
+                     "what was copied has the digest %s, not the one asked for",
                      digest_format (&result->digest, text));
 }
 
@@ -122,7 +123,8 @@ static const Example examples[] = {
   { "copy minilm:v1 registry.example/team/minilm:v1", "Publish a model of the local store in a registry." },
   { "copy registry.example/team/minilm:v1 minilm:v1", "The other way." },
   { "copy old.example/m:v1 new.example/m:v1", "From registry to registry, nothing kept here." },
-  { "copy --referrers old.example/m:v1 new.example/m:v1", "With its signatures and everything else that refers to it." },
+  { "copy --referrers old.example/m:v1 new.example/m:v1",
+    "With its signatures and everything else that refers to it." },
 };
 
 const Command copy_command = {

@@ -39,7 +39,10 @@ static void
 test_bad (void)
 {
   static const char *const configs[] = {
-    "", "[", "{\"auths\":{\"h\":{\"auth\":\"bm9jb2xvbg==\"}}}", "{\"auths\":{\"h\":{\"auth\":\"OnBhc3M=\"}}}",
+    "",
+    "[",
+    "{\"auths\":{\"h\":{\"auth\":\"bm9jb2xvbg==\"}}}",
+    "{\"auths\":{\"h\":{\"auth\":\"OnBhc3M=\"}}}",
   };
   for (gsize i = 0; i < G_N_ELEMENTS (configs); i++)
     {
@@ -57,7 +60,9 @@ test_password_file (void)
 {
   static const struct {
     const char *content, *password;
-  } files[] = { { "secret\n", "secret" }, { "secret", "secret" }, { "a b\r\nmore\n", "a b" }, { "\n", NULL }, { "", NULL } };
+  } files[] = {
+    { "secret\n", "secret" }, { "secret", "secret" }, { "a b\r\nmore\n", "a b" }, { "\n", NULL }, { "", NULL }
+  };
   g_autofree char *dir = g_dir_make_tmp ("password-XXXXXX", NULL);
   g_autofree char *path = g_build_filename (dir, "file", NULL);
   for (gsize i = 0; i < G_N_ELEMENTS (files); i++)

@@ -64,10 +64,10 @@ credentials_parse (GBytes *config_json, const char *host, Credentials *out_crede
   yyjson_val *key, *value;
   if (entry == NULL)
     yyjson_obj_foreach (auths, i, n, key, value)
-      {
-        if (entry == NULL && yyjson_is_obj (value) && key_is_host (yyjson_get_str (key), host))
-          entry = value;
-      }
+    {
+      if (entry == NULL && yyjson_is_obj (value) && key_is_host (yyjson_get_str (key), host))
+        entry = value;
+    }
   const char *auth = json_get_string (entry, "auth");
   if (auth == NULL || *auth == '\0')
     return TRUE;

@@ -98,17 +98,16 @@ help_program (const AppletTable *table)
   for (gsize i = 0; i < table->n_applets; i++)
     g_string_append_printf (text, "  %-12s%s\n", applet_name (&table->applets[i]),
                             applet_summary (&table->applets[i]));
-  g_string_append (
-    text,
-    "\nReferences:\n"
-    "  NAME[:TAG][@DIGEST]       a model in the local store; the tag is `latest` unless given\n"
-    "  HOST/NAME[:TAG][@DIGEST]  a model in a registry: ours or any other that speaks OCI\n"
-    "\nExamples:\n"
-    "  ai-models push ./minilm minilm:v1             publish a directory into the local store\n"
-    "  ai-models inspect minilm:v1                   show what the model is\n"
-    "  ai-models copy minilm:v1 registry.example/team/minilm:v1\n"
-    "  ai-models pull registry.example/team/minilm:v1 ./minilm\n"
-    "\n`ai-models COMMAND --help` tells more of each; `man ai-models` and docs/en/cli.md tell all.\n");
+  g_string_append (text,
+                   "\nReferences:\n"
+                   "  NAME[:TAG][@DIGEST]       a model in the local store; the tag is `latest` unless given\n"
+                   "  HOST/NAME[:TAG][@DIGEST]  a model in a registry: ours or any other that speaks OCI\n"
+                   "\nExamples:\n"
+                   "  ai-models push ./minilm minilm:v1             publish a directory into the local store\n"
+                   "  ai-models inspect minilm:v1                   show what the model is\n"
+                   "  ai-models copy minilm:v1 registry.example/team/minilm:v1\n"
+                   "  ai-models pull registry.example/team/minilm:v1 ./minilm\n"
+                   "\n`ai-models COMMAND --help` tells more of each; `man ai-models` and docs/en/cli.md tell all.\n");
   append_exit_statuses (text);
   return g_string_free (text, FALSE);
 }

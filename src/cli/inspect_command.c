@@ -26,7 +26,8 @@ static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 static gboolean
 is_path (const char *argument)
 {
-  return source_argument_is_url (argument) || argument[0] == '.' || argument[0] == '/' || g_file_test (argument, G_FILE_TEST_EXISTS);
+  return source_argument_is_url (argument) || argument[0] == '.' || argument[0] == '/'
+         || g_file_test (argument, G_FILE_TEST_EXISTS);
 }
 
 static gboolean
@@ -65,8 +66,8 @@ find_format (const Artifact *artifact, ModelFormat *out_format, GError **error)
         return am_fail (error, AM_ERROR_UNIMPLEMENTED, NULL, "its files are inside archives");
       g_array_append_val (files, file);
     }
-  g_autoptr (FileSelection) selection
-    = file_selection_new ((const SourceFile *) files->data, files->len, NULL, error);
+  g_autoptr (FileSelection) selection = file_selection_new ((const SourceFile *) files->data, files->len, NULL,
+                                                            error);
   if (selection == NULL)
     return FALSE;
   *out_format = selection->format;
@@ -84,8 +85,8 @@ read_profile (Ctx *ctx, Repository *repository, const Artifact *artifact, GError
   for (guint i = 0; i < artifact->model->layers->len; i++)
     {
       const ModelpackLayer *layer = &g_array_index (artifact->model->layers, ModelpackLayer, i);
-      g_autoptr (Reader) reader
-        = range_reader_new (repository, &layer->descriptor->digest, layer->descriptor->size_bytes);
+      g_autoptr (Reader) reader = range_reader_new (repository, &layer->descriptor->digest,
+                                                    layer->descriptor->size_bytes);
       if (!model_inspector_add_file (ctx, inspector, layer->path, reader, error))
         return NULL;
     }
@@ -123,11 +124,13 @@ read_config (Ctx *ctx, Repository *repository, const Artifact *artifact, Modelpa
   if (config->size_bytes > CONFIG_LIMIT_BYTES)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "SIZE_INVALID", "the config is too large");
   if (config->size_bytes > 0
-      && !repository_read_blob (ctx, repository, &config->digest, 0, config->size_bytes, collect_bytes, buffer, error))
+      && !repository_read_blob (ctx, repository, &config->digest, 0, config->size_bytes, collect_bytes, buffer,
+                                error))
     return FALSE;
   digest_of (config->digest.algorithm, buffer->data, buffer->len, &actual);
   if (!digest_equal (&actual, &config->digest))
-    return am_fail (error, AM_ERROR_DATA_LOSS, "DigestMismatch", "the config is damaged: its bytes do not match its digest");
+    return am_fail (error, AM_ERROR_DATA_LOSS, "DigestMismatch",
+                    "the config is damaged: its bytes do not match its digest");
   g_autoptr (GBytes) bytes = g_bytes_new_static (buffer->data, buffer->len);
   return modelpack_read_config (bytes, out_facts, error);
 }
@@ -243,7 +246,8 @@ inspect_files (Ctx *ctx, Cli *cli, Repository *repository, Inspection *self, GEr
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  cli_remark (cli, "shown is what the publisher wrote, because the files cannot be looked into: %s", problem->message);
+  cli_remark (cli, "shown is what the publisher wrote, because the files cannot be looked into: %s",
+              problem->message);
   return read_config (ctx, repository, self->artifact, &self->config, error);
 }
 

@@ -9,8 +9,10 @@ typedef struct {
   gsize value, confidence;
 } NamedText;
 
-#define NAMED(member, key, label) \
-  { key, label, G_STRUCT_OFFSET (ModelProfile, member), G_STRUCT_OFFSET (ModelProfile, member##_confidence) }
+#define NAMED(member, key, label)                                                                           \
+  {                                                                                                         \
+    key, label, G_STRUCT_OFFSET (ModelProfile, member), G_STRUCT_OFFSET (ModelProfile, member##_confidence) \
+  }
 static const NamedText named_texts[] = {
   NAMED (family, "family", "Family"),
   NAMED (architecture, "architecture", "Architecture"),

@@ -25,12 +25,13 @@ find_option (const Parser *self, const char *name, gsize name_size, char letter)
     for (gsize j = 0; j < self->bindings[i].group->n_options; j++)
       {
         const Option *option = &self->bindings[i].group->options[j];
-        gboolean same = name != NULL ? strlen (option->name) == name_size && strncmp (option->name, name, name_size) == 0
-                                     : option->letter == letter;
+        gboolean same = name != NULL
+                          ? strlen (option->name) == name_size && strncmp (option->name, name, name_size) == 0
+                          : option->letter == letter;
         if (same)
-          return (Found) { option, self->bindings[i].settings };
+          return (Found){ option, self->bindings[i].settings };
       }
-  return (Found) { NULL, NULL };
+  return (Found){ NULL, NULL };
 }
 
 static gboolean

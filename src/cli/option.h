@@ -24,8 +24,10 @@ typedef struct {
   const char *help;
 } Option;
 
-#define OPTION(Struct, member, name, letter, type, argument, choices, help) \
-  { name, letter, type, G_STRUCT_OFFSET (Struct, member), argument, choices, help }
+#define OPTION(Struct, member, name, letter, type, argument, choices, help)       \
+  {                                                                               \
+    name, letter, type, G_STRUCT_OFFSET (Struct, member), argument, choices, help \
+  }
 
 typedef struct {
   const char *title; /* "Registry options"; NULL: "Options" */
@@ -47,8 +49,8 @@ typedef struct {
  * the bindings, and other arguments, appended to `out_arguments` (borrowed). Takes --name value, --name=value,
  * -x value, -xvalue, grouped flags, and -- before arguments that begin with a dash.
  * INVALID_ARGUMENT (reason CLI_USAGE) names the option and, when one is near, what was meant. */
-gboolean options_parse (const OptionBinding *bindings, gsize n_bindings, char *const *argv,
-                        GPtrArray *out_arguments, GError **error);
+gboolean options_parse (const OptionBinding *bindings, gsize n_bindings, char *const *argv, GPtrArray *out_arguments,
+                        GError **error);
 
 /* The one of `n` words that `word` most likely was meant to be, or NULL when none is near. */
 const char *nearest_word (const char *word, const char *const *words, gsize n_words);

@@ -17,7 +17,7 @@ typedef struct {
   const char *host; /* "registry.example:5000" */
   gboolean plain_http, insecure_skip_verify;
   const char *ca_file, *username, *password; /* or NULL */
-  const char *resume_dir; /* where interrupted pushes are remembered; or NULL */
+  const char *resume_dir;                    /* where interrupted pushes are remembered; or NULL */
 } RegistryAccess;
 
 typedef struct {

@@ -169,7 +169,7 @@ progress_format_line (const ProgressView *view)
 static ProgressView
 view_locked (Progress *self, double rate)
 {
-  return (ProgressView) {
+  return (ProgressView){
     .verb = self->verb,
     .file = self->file,
     .done_bytes = self->done_bytes,
@@ -186,9 +186,8 @@ draw_locked (Progress *self, double rate)
   ProgressView view = view_locked (self, rate);
   if (self->total_bytes == 0)
     return;
-  g_autofree char *body = self->style == PROGRESS_BAR
-                            ? progress_format_bar (&view, terminal_columns () - 1)
-                            : progress_format_line (&view);
+  g_autofree char *body = self->style == PROGRESS_BAR ? progress_format_bar (&view, terminal_columns () - 1)
+                                                      : progress_format_line (&view);
   /* One write a frame: nothing flickers. */
   g_autofree char *frame = self->style == PROGRESS_BAR ? g_strdup_printf ("\r%s" CLEAR_TO_END, body)
                                                        : g_strdup_printf ("%s\n", body);

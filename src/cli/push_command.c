@@ -15,10 +15,12 @@ typedef struct {
 
 static const char *const formats[] = { "safetensors", "gguf", "diffusers", NULL };
 static const Option options[] = {
-  OPTION (Settings, dry_run, "dry-run", 'n', OPTION_FLAG, NULL, NULL, "check everything and say what would be pushed"),
+  OPTION (Settings, dry_run, "dry-run", 'n', OPTION_FLAG, NULL, NULL,
+          "check everything and say what would be pushed"),
   OPTION (Settings, format, "format", '\0', OPTION_TEXT, "FORMAT", formats,
           "take the files of this format where several fit"),
-  OPTION (Settings, variant, "variant", '\0', OPTION_TEXT, "NAME", NULL, "Diffusers: the variant of the weights, fp16"),
+  OPTION (Settings, variant, "variant", '\0', OPTION_TEXT, "NAME", NULL,
+          "Diffusers: the variant of the weights, fp16"),
   OPTION (Settings, token_file, "token-file", '\0', OPTION_TEXT, "FILE", NULL,
           "read the hub's token from a file, - is standard input (else $HF_TOKEN)"),
 };

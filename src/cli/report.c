@@ -143,5 +143,5 @@ on_bytes (guint64 done_bytes, guint64 moved_bytes, gpointer data)
 TransferEvents
 report_progress (Progress *progress)
 {
-  return (TransferEvents) { on_plan, on_file, on_file_done, on_bytes, progress };
+  return (TransferEvents){ on_plan, on_file, on_file_done, on_bytes, progress };
 }

@@ -69,9 +69,8 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
   g_autoptr (Target) target = target_find (cli, arguments[0], &repository, error);
   if (target == NULL)
     return FALSE;
-  gboolean good = repository->is_local
-                    ? remove_local (ctx, cli, target, repository, &removed, error)
-                    : repository_remove_manifest (ctx, repository, target->selector, error);
+  gboolean good = repository->is_local ? remove_local (ctx, cli, target, repository, &removed, error)
+                                       : repository_remove_manifest (ctx, repository, target->selector, error);
   if (!good)
     return FALSE;
   removed.n_manifests += !repository->is_local && target->reference->has_digest;

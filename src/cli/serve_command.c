@@ -24,18 +24,22 @@ static const char *const log_levels[] = { "debug", "info", "warning", "error", N
 #define SERVE(member, name, letter, type, argument, choices, help) \
   OPTION (Settings, member, name, letter, type, argument, choices, help)
 static const Option options[] = {
-  SERVE (listen, "listen", 'l', OPTION_TEXT, "ADDRESS", NULL, "where to listen (default 127.0.0.1:5000; port 0: any)"),
-  SERVE (tls_cert, "tls-cert", '\0', OPTION_TEXT, "FILE", NULL, "serve TLS with this certificate; taken over anew when it changes"),
+  SERVE (listen, "listen", 'l', OPTION_TEXT, "ADDRESS", NULL,
+         "where to listen (default 127.0.0.1:5000; port 0: any)"),
+  SERVE (tls_cert, "tls-cert", '\0', OPTION_TEXT, "FILE", NULL,
+         "serve TLS with this certificate; taken over anew when it changes"),
   SERVE (tls_key, "tls-key", '\0', OPTION_TEXT, "FILE", NULL, "its private key"),
   SERVE (htpasswd, "htpasswd", '\0', OPTION_TEXT, "FILE", NULL, "users and bcrypt hashes (htpasswd -B)"),
   SERVE (plain_users, "plain-users", '\0', OPTION_TEXT, "FILE", NULL, "users and passwords, user:password a line"),
-  SERVE (writers, "writer", '\0', OPTION_TEXT, "USERS", NULL, "who may push and delete, separated by commas (default ai-models)"),
+  SERVE (writers, "writer", '\0', OPTION_TEXT, "USERS", NULL,
+         "who may push and delete, separated by commas (default ai-models)"),
   SERVE (anonymous_read, "anonymous-read", '\0', OPTION_FLAG, NULL, NULL, "everybody may pull"),
   SERVE (allow_anonymous_write, "allow-anonymous-write", '\0', OPTION_FLAG, NULL, NULL,
          "everybody may do everything, on an address that others can reach"),
   SERVE (accept_sparse, "accept-sparse-manifests", '\0', OPTION_FLAG, NULL, NULL,
          "take manifests whose blobs are not here"),
-  SERVE (max_connections, "max-connections", '\0', OPTION_NUMBER, "N", NULL, "at most so many connections (default 1024)"),
+  SERVE (max_connections, "max-connections", '\0', OPTION_NUMBER, "N", NULL,
+         "at most so many connections (default 1024)"),
   SERVE (max_connections_per_peer, "max-connections-per-peer", '\0', OPTION_NUMBER, "N", NULL,
          "at most so many from one address (default 256)"),
   SERVE (port_file, "port-file", '\0', OPTION_TEXT, "FILE", NULL, "write the port there once listening"),
@@ -54,8 +58,10 @@ check_access (const Settings *settings, const char *address, GError **error)
     return cli_usage_fail (error, "--allow-anonymous-write makes the users file pointless: give one of them");
   if (has_users || settings->allow_anonymous_write || settings->anonymous_read || host_is_loopback (address))
     return TRUE;
-  return cli_usage_fail (error, "others can reach %s: give --htpasswd or --plain-users, --anonymous-read for pulls "
-                         "only, or --allow-anonymous-write", address);
+  return cli_usage_fail (error,
+                         "others can reach %s: give --htpasswd or --plain-users, --anonymous-read for pulls "
+                         "only, or --allow-anonymous-write",
+                         address);
 }
 
 /* As many connections as wanted, or as this process may have open files for: a socket each, and for each a file of the
@@ -65,10 +71,11 @@ max_connections_within_files (const Settings *settings)
 {
   struct rlimit files = { 0 };
   guint64 wanted = settings->max_connections > 0 ? settings->max_connections : DEFAULT_MAX_CONNECTIONS;
-  if (getrlimit (RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit (RLIMIT_NOFILE, &files);
-  }
+  if (getrlimit (RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max)
+    {
+      files.rlim_cur = files.rlim_max;
+      setrlimit (RLIMIT_NOFILE, &files);
+    }
   if (getrlimit (RLIMIT_NOFILE, &files) != 0)
     return (guint) MIN (wanted, G_MAXUINT);
   guint64 fit = files.rlim_cur > OTHER_FILES + 2 ? (files.rlim_cur - OTHER_FILES) / 2 : 1;

@@ -42,7 +42,8 @@ gboolean
 source_argument_is_url (const char *argument)
 {
   g_autofree char *hub = endpoint ();
-  return strstr (argument, "://") != NULL || (hf_url_is (argument, hub) && !g_file_test (argument, G_FILE_TEST_EXISTS));
+  return strstr (argument, "://") != NULL
+         || (hf_url_is (argument, hub) && !g_file_test (argument, G_FILE_TEST_EXISTS));
 }
 
 /* Where `hf auth login` keeps its token. Caller frees. */
@@ -108,7 +109,9 @@ open_hub (Ctx *ctx, Cli *cli, const char *argument, const char *token_file, GErr
     }
   if (token != NULL && travels_openly (hub))
     cli_remark (cli, "the token for %s travels without TLS", hub);
-  HfHubConfig config = { .endpoint = hub, .token = token, .ca_file = env ("SSL_CERT_FILE"), .no_progress_timeout_ms = timeout_ms () };
+  HfHubConfig config = {
+    .endpoint = hub, .token = token, .ca_file = env ("SSL_CERT_FILE"), .no_progress_timeout_ms = timeout_ms ()
+  };
   return hub_source_open (ctx, &config, argument, error);
 }
 
@@ -117,7 +120,7 @@ source_argument_open (Ctx *ctx, Cli *cli, const char *argument, const char *toke
 {
   if (source_argument_is_url (argument))
     return open_hub (ctx, cli, argument, token_file, error);
-  return token_file != NULL
-           ? (ModelSource *) am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, CLI_USAGE, "--token-file is for an address of a hub")
-           : local_source_open (ctx, argument, error);
+  return token_file != NULL ? (ModelSource *) am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, CLI_USAGE,
+                                                            "--token-file is for an address of a hub")
+                            : local_source_open (ctx, argument, error);
 }

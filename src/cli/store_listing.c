@@ -203,6 +203,7 @@ store_listing_new (Ctx *ctx, BlobStore *blobs, const char *repository, gboolean 
         return NULL;
     }
   if (!found)
-    return am_fail_null (error, AM_ERROR_NOT_FOUND, "NAME_UNKNOWN", "the local store has no repository %s", repository);
+    return am_fail_null (error, AM_ERROR_NOT_FOUND, "NAME_UNKNOWN", "the local store has no repository %s",
+                         repository);
   return g_steal_pointer (&listing);
 }

@@ -119,8 +119,7 @@ remove_tag (Ctx *ctx, Removal *self, const char *tag, GError **error)
   gboolean named = FALSE;
   return tag_get (ctx, self->objects, self->repository->name, tag, &digest, error)
          && repository_remove_manifest (ctx, self->repository, tag, error)
-         && is_named (ctx, self, &digest, &named, error)
-         && (named || remove_manifest (ctx, self, &digest, error));
+         && is_named (ctx, self, &digest, &named, error) && (named || remove_manifest (ctx, self, &digest, error));
 }
 
 gboolean

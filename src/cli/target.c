@@ -75,8 +75,7 @@ find_login (const RegistryOptions *options, const char *host, Credentials *out_l
                                                : "--username needs --password-stdin or --password-file too");
   if (!has_password)
     return credentials_find (host, out_login, error);
-  out_login->password
-    = credentials_read_password (options->password_stdin ? "-" : options->password_file, error);
+  out_login->password = credentials_read_password (options->password_stdin ? "-" : options->password_file, error);
   if (out_login->password == NULL)
     return FALSE;
   out_login->username = g_strdup (options->username);

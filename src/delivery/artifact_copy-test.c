@@ -17,7 +17,7 @@ typedef struct {
   BlobStore *faulty_blobs;
   Repository *source, *target;
   GBytes *config, *model, *first, *second, *of_first; /* manifests */
-  Digest digest; /* of the model's */
+  Digest digest;                                      /* of the model's */
 } Fixture;
 
 static GBytes *
@@ -83,7 +83,8 @@ copy (Fixture *self, Repository *source, const char *tag, gboolean with_referrer
 {
   char text[DIGEST_STRING_SIZE];
   CopyOptions options = { .referrers = with_referrers };
-  return artifact_copy (NULL, source, digest_format (&self->digest, text), self->target, tag, &options, result, error);
+  return artifact_copy (NULL, source, digest_format (&self->digest, text), self->target, tag, &options, result,
+                        error);
 }
 
 static void
@@ -138,8 +139,8 @@ index_of (GBytes *const *manifests, guint n)
       gboolean had;
       fixture_digest (manifests[i], &digest);
       g_autoptr (GBytes) old = index;
-      g_autofree char *descriptor
-        = g_strdup_printf ("{\"mediaType\":\"" OCI_MANIFEST "\",\"digest\":\"%s\",\"size\":1}", digest_format (&digest, text));
+      g_autofree char *descriptor = g_strdup_printf (
+        "{\"mediaType\":\"" OCI_MANIFEST "\",\"digest\":\"%s\",\"size\":1}", digest_format (&digest, text));
       index = referrers_index_add (old, &digest, descriptor, &had, NULL);
     }
   return index;
@@ -164,8 +165,9 @@ test_lying_list (Fixture *self, gconstpointer data)
       g_ptr_array_add (paths, g_strdup_printf ("*/manifests/%s", digest_format (&digest, text)));
       rules[i] = (ScriptRule){ "GET", g_ptr_array_index (paths, i), .status = 200, .blob = served[i] };
     }
-  rules[3] = (ScriptRule){ "GET", "*/referrers/*", .times = 1, .status = 200,
-                           .headers = "Content-Type: " OCI_INDEX, .blob = list };
+  rules[3] = (ScriptRule){
+    "GET", "*/referrers/*", .times = 1, .status = 200, .headers = "Content-Type: " OCI_INDEX, .blob = list
+  };
   rules[4] = (ScriptRule){ "GET", "*/blobs/*", .status = 200, .text = "{}" };
   rules[5] = (ScriptRule){ "HEAD", "*/blobs/*", .status = 200, .text = "{}" };
   g_auto (ScriptedRegistry) registry = { 0 };

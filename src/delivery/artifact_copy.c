@@ -11,7 +11,7 @@
 #define MAX_INDEX_DEPTH 8
 #define MAX_MANIFESTS 10000u
 #define MAX_MANIFEST_BYTES (256u << 20) /* of all of them: they are in memory */
-#define MAX_REFERRER_DEPTH 8 /* referrers of referrers */
+#define MAX_REFERRER_DEPTH 8            /* referrers of referrers */
 
 /* Reason: a list of referrers names something that does not refer. */
 #define NO_REFERRER "NoReferrer"
@@ -28,9 +28,9 @@ typedef struct {
 typedef struct {
   Repository *from, *to;
   const CopyOptions *options;
-  GPtrArray *parts;      /* Part, children before parents */
-  GHashTable *seen;      /* Digest of parts */
-  GPtrArray *blobs;      /* const Descriptor *, each digest once, the large ones first */
+  GPtrArray *parts; /* Part, children before parents */
+  GHashTable *seen; /* Digest of parts */
+  GPtrArray *blobs; /* const Descriptor *, each digest once, the large ones first */
   atomic_uint next_blob;
   atomic_uint n_mounted;
   guint64 moved_bytes;
@@ -225,8 +225,8 @@ copy_blob (Ctx *ctx, Copy *self, const Descriptor *blob, GError **error)
       transfer_file_done (self->options->events, shown);
       return TRUE;
     }
-  g_autoptr (Reader) reader
-    = copy_reader_new (ctx, self->from, &blob->digest, blob->size_bytes, self->options->local, error);
+  g_autoptr (Reader) reader = copy_reader_new (ctx, self->from, &blob->digest, blob->size_bytes, self->options->local,
+                                               error);
   if (reader == NULL
       || !repository_push_blob (ctx, self->to, reader, &blob->digest, NULL, on_transfer, self, NULL, error))
     {
@@ -256,8 +256,8 @@ put_part (Ctx *ctx, Copy *self, const Part *part, const char *tag, GError **erro
   if (!repository_put_manifest (ctx, self->to, tag, part->media_type, part->bytes, &written, error))
     return FALSE;
   return digest_equal (&written, &part->digest)
-         || am_fail (error, AM_ERROR_DATA_LOSS, "DigestMismatch", "%s took a manifest under another digest than it has",
-                     self->to->display);
+         || am_fail (error, AM_ERROR_DATA_LOSS, "DigestMismatch",
+                     "%s took a manifest under another digest than it has", self->to->display);
 }
 
 /* The named manifest follows what it names; what refers to it may need it, so its tag comes last. */
@@ -288,7 +288,7 @@ run (Ctx *ctx, Copy *self, const char *selector, const char *tag, CopyResult *ou
   transfer_plan (self->options->events, total, self->blobs->len);
   if (!workers_run (ctx, N_BLOBS_AT_ONCE, copy_blobs, self, error) || !put_parts (ctx, self, &named, tag, error))
     return FALSE;
-  *out_result = (CopyResult) {
+  *out_result = (CopyResult){
     .digest = named,
     .n_manifests = self->parts->len,
     .n_blobs = self->blobs->len,

@@ -14,7 +14,7 @@ typedef struct {
 } CopyOptions;
 
 typedef struct {
-  Digest digest; /* of the manifest or index that was named */
+  Digest digest;                               /* of the manifest or index that was named */
   guint n_manifests, n_blobs, n_mounted_blobs; /* of referrers too */
   guint n_referrers;
   guint n_missing_referrers; /* that the source lists but does not have */

@@ -82,8 +82,7 @@ on_bytes (guint64 n_bytes, gpointer data)
 
 /* After a blob was found damaged: which of its chunks are. `*out_found` counts them. */
 static gboolean
-find_damaged_chunks (Ctx *ctx, Verify *self, const Recipe *recipe, const char *file, guint *out_found,
-                     GError **error)
+find_damaged_chunks (Ctx *ctx, Verify *self, const Recipe *recipe, const char *file, guint *out_found, GError **error)
 {
   g_autofree guint8 *buffer = g_malloc (CHUNK_BUFFER_BYTES);
   g_autoptr (GHashTable) reported = g_hash_table_new (digest_hash, digest_equal_func);
@@ -175,9 +174,8 @@ verify_blob (Ctx *ctx, Verify *self, const Descriptor *blob, GError **error)
   if (!repository_blob_exists (ctx, self->repository, &blob->digest, &size, &problem)
       || !check_size (blob, size, &problem))
     return judge (self, name_object ("blob", &blob->digest), file, problem, error);
-  gboolean good = self->blobs != NULL
-                    ? blob_store_verify (ctx, self->blobs, &blob->digest, on_bytes, self, &problem)
-                    : read_whole_blob (ctx, self, blob, &problem);
+  gboolean good = self->blobs != NULL ? blob_store_verify (ctx, self->blobs, &blob->digest, on_bytes, self, &problem)
+                                      : read_whole_blob (ctx, self, blob, &problem);
   transfer_file_done (self->events, file);
   if (good)
     return TRUE;
@@ -206,8 +204,7 @@ verify_refs (Ctx *ctx, Verify *self, const Manifest *manifest, int depth, GError
   for (guint i = 0; i < refs->len; i++)
     {
       const ManifestRef *ref = &g_array_index (refs, ManifestRef, i);
-      if (ref->may_be_absent
-          || !g_hash_table_add (self->seen, g_memdup2 (&ref->descriptor->digest, sizeof (Digest))))
+      if (ref->may_be_absent || !g_hash_table_add (self->seen, g_memdup2 (&ref->descriptor->digest, sizeof (Digest))))
         continue;
       if (!ctx_check (ctx, error)
           || !(ref->role == MANIFEST_REF_CHILD ? verify_child (ctx, self, ref->descriptor, depth + 1, error)
@@ -234,8 +231,8 @@ verify_manifest (Ctx *ctx, Verify *self, const char *selector, int depth, Digest
   g_autofree char *media_type = NULL;
   if (depth > MAX_INDEX_DEPTH)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "ManifestInvalid", "indexes lie too deep in one another");
-  g_autoptr (GBytes) bytes
-    = repository_get_manifest (ctx, self->repository, selector, &media_type, out_digest, error);
+  g_autoptr (GBytes) bytes = repository_get_manifest (ctx, self->repository, selector, &media_type, out_digest,
+                                                      error);
   if (bytes == NULL)
     return FALSE;
   g_autoptr (Manifest) manifest = manifest_parse (bytes, media_type, error);
@@ -252,7 +249,7 @@ artifact_verify (Ctx *ctx, Repository *repository, const char *selector, BlobSto
                  const TransferEvents *events, VerifyReport *out_report, GError **error)
 {
   g_autoptr (GHashTable) seen = g_hash_table_new_full (digest_hash, digest_equal_func, g_free, NULL);
-  *out_report = (VerifyReport) { .damages = g_ptr_array_new_with_free_func (damage_free) };
+  *out_report = (VerifyReport){ .damages = g_ptr_array_new_with_free_func (damage_free) };
   Verify self = { repository, repository->is_local ? blobs : NULL, events, seen, out_report };
   return verify_manifest (ctx, &self, selector, 0, &out_report->digest, error);
 }

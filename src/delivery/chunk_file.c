@@ -20,7 +20,7 @@ struct ChunkFile {
   GCond changed;
   guint8 *is_right; /* of each chunk */
   gboolean stopping;
-  guint n_hashed;       /* chunks */
+  guint n_hashed;        /* chunks */
   gboolean is_hash_idle; /* it waits for a chunk, or ended: nobody waits for it */
   Hasher *hasher;
   guint8 *block;
@@ -49,8 +49,7 @@ static void
 wait_for_hash (ChunkFile *self, guint64 offset_bytes)
 {
   g_mutex_lock (&self->lock);
-  while (!self->is_hash_idle && !self->stopping
-         && offset_bytes > self->recipe->starts[self->n_hashed] + AHEAD_BYTES)
+  while (!self->is_hash_idle && !self->stopping && offset_bytes > self->recipe->starts[self->n_hashed] + AHEAD_BYTES)
     g_cond_wait (&self->changed, &self->lock);
   g_mutex_unlock (&self->lock);
 }
@@ -161,8 +160,7 @@ gboolean
 chunk_file_write (ChunkFile *self, guint64 offset_bytes, const guint8 *bytes, gsize size, GError **error)
 {
   guint index = recipe_find (self->recipe, offset_bytes);
-  g_assert (self->recipe->starts[index] == offset_bytes
-            && self->recipe->starts[index + 1] - offset_bytes == size);
+  g_assert (self->recipe->starts[index] == offset_bytes && self->recipe->starts[index + 1] - offset_bytes == size);
   g_mutex_lock (&self->writing);
   gboolean written = file_pwrite_all (self->fd, offset_bytes, bytes, size, error);
   g_mutex_unlock (&self->writing);

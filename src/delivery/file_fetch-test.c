@@ -19,9 +19,9 @@ typedef struct {
   guint8 *content;
   Digest digest;
   gboolean has_recipe;
-  gboolean sends_wrong_bytes;  /* in a stream */
-  gboolean recipe_lies;        /* its chunks are good, but are not the blob */
-  gboolean stops_early;        /* without an error, as a broken adapter would */
+  gboolean sends_wrong_bytes; /* in a stream */
+  gboolean recipe_lies;       /* its chunks are good, but are not the blob */
+  gboolean stops_early;       /* without an error, as a broken adapter would */
   guint64 n_streamed_bytes;
   guint n_chunks_sent;
 } Fake;
@@ -72,8 +72,9 @@ fake_read_chunks (Ctx *ctx, Repository *base, const Recipe *recipe, const guint8
   return TRUE;
 }
 
-static const RepositoryClass fake_class
-  = { .read_blob = fake_read_blob, .get_recipe = fake_get_recipe, .read_chunks = fake_read_chunks };
+static const RepositoryClass fake_class = { .read_blob = fake_read_blob,
+                                            .get_recipe = fake_get_recipe,
+                                            .read_chunks = fake_read_chunks };
 
 typedef struct {
   Fake fake;
@@ -87,14 +88,14 @@ typedef struct {
 static void
 set_up (Fixture *self, gconstpointer data)
 {
-  *self = (Fixture) { 0 };
-  self->fake = (Fake) { .base = { &fake_class, (char *) "m", (char *) "reg.example/m", FALSE } };
+  *self = (Fixture){ 0 };
+  self->fake = (Fake){ .base = { &fake_class, (char *) "m", (char *) "reg.example/m", FALSE } };
   self->fake.content = g_malloc (BLOB_BYTES);
   for (guint i = 0; i < BLOB_BYTES; i++)
     self->fake.content[i] = (guint8) (i * 2654435761u >> 13);
   digest_of (DIGEST_SHA256, self->fake.content, BLOB_BYTES, &self->fake.digest);
   g_mutex_init (&self->heavy);
-  self->source = (FetchSource) { &self->fake.base, NULL, NULL, &self->heavy };
+  self->source = (FetchSource){ &self->fake.base, NULL, NULL, &self->heavy };
   self->fd = g_file_open_tmp ("fetch-XXXXXX", &self->path, NULL);
   g_assert_cmpint (self->fd, >=, 0);
 }
@@ -112,7 +113,7 @@ tear_down (Fixture *self, gconstpointer data)
 static gboolean
 fetch (Fixture *self, GError **error)
 {
-  self->counts = (FetchCounts) { 0 };
+  self->counts = (FetchCounts){ 0 };
   return file_fetch (NULL, &self->source, &self->fake.digest, BLOB_BYTES, self->fd, "file", &self->counts, error);
 }
 
@@ -222,8 +223,8 @@ test_cancelled (Fixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   self->fake.has_recipe = TRUE;
   ctx_cancel (ctx);
-  g_assert_false (file_fetch (ctx, &self->source, &self->fake.digest, BLOB_BYTES, self->fd, "file", &self->counts,
-                              &error));
+  g_assert_false (
+    file_fetch (ctx, &self->source, &self->fake.digest, BLOB_BYTES, self->fd, "file", &self->counts, &error));
   g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
 }
 

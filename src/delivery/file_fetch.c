@@ -385,8 +385,8 @@ find_recipe (Ctx *ctx, Fetch *self, Recipe **out_recipe, gboolean *out_can_fetch
     }
   if (recipe != NULL && recipe->blob_size != self->size_bytes)
     return am_fail (error, AM_ERROR_DATA_LOSS, "SIZE_INVALID",
-                    "%s: the manifest says %" G_GUINT64_FORMAT " bytes, the store has %" G_GUINT64_FORMAT,
-                    self->name, self->size_bytes, recipe->blob_size);
+                    "%s: the manifest says %" G_GUINT64_FORMAT " bytes, the store has %" G_GUINT64_FORMAT, self->name,
+                    self->size_bytes, recipe->blob_size);
   *out_recipe = g_steal_pointer (&recipe);
   return TRUE;
 }

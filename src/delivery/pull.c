@@ -170,7 +170,7 @@ run (Ctx *ctx, Pull *self, PullResult *out_result, GError **error)
   list_wanted_files (self);
   if (!judge_target (ctx, self, &was_there, error) || (!was_there && !fill_staging (ctx, self, error)))
     return FALSE;
-  *out_result = (PullResult) {
+  *out_result = (PullResult){
     .directory = g_strdup (staging_target (self->staging)),
     .was_there = was_there,
     .n_files = g_hash_table_size (self->wanted),

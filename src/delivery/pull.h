@@ -15,7 +15,7 @@ typedef struct {
 } PullOptions;
 
 typedef struct {
-  char *directory; /* absolute */
+  char *directory;    /* absolute */
   gboolean was_there; /* the directory held exactly this already */
   guint n_files;
   guint64 logical_bytes;

@@ -98,7 +98,7 @@ static Reader *
 new_range (Repository *repository, const Digest *digest, guint64 size_bytes, gsize block_bytes, guint n_slots)
 {
   RangeReader *self = g_new0 (RangeReader, 1);
-  self->base = (Reader) { &range_class, size_bytes };
+  self->base = (Reader){ &range_class, size_bytes };
   self->repository = repository;
   self->digest = *digest;
   self->block_bytes = block_bytes;
@@ -216,7 +216,7 @@ copy_reader_new (Ctx *ctx, Repository *repository, const Digest *digest, guint64
                          "the manifest says %" G_GUINT64_FORMAT " bytes, the store has %" G_GUINT64_FORMAT,
                          size_bytes, recipe->blob_size);
   ChunkReader *self = g_new0 (ChunkReader, 1);
-  self->base = (Reader) { &chunk_class, size_bytes };
+  self->base = (Reader){ &chunk_class, size_bytes };
   self->repository = repository;
   self->local = repository->is_local ? NULL : local;
   self->recipe = g_steal_pointer (&recipe);

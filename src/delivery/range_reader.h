@@ -11,5 +11,5 @@ Reader *range_reader_new (Repository *repository, const Digest *digest, guint64 
 
 /* For reading in order from begin to end. `local` (or NULL) is looked into first. Blocks: asks for the recipe.
  * NULL with an error of that. */
-Reader *copy_reader_new (Ctx *ctx, Repository *repository, const Digest *digest, guint64 size_bytes,
-                         BlobStore *local, GError **error);
+Reader *copy_reader_new (Ctx *ctx, Repository *repository, const Digest *digest, guint64 size_bytes, BlobStore *local,
+                         GError **error);

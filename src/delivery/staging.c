@@ -148,7 +148,7 @@ staging_free (Staging *self)
     return;
   if (self->lock_fd >= 0)
     {
-      rmdir (self->path);        /* only when nothing grew in it */
+      rmdir (self->path);       /* only when nothing grew in it */
       unlink (self->lock_path); /* while it is still held: see try_lock */
       close (self->lock_fd);
     }

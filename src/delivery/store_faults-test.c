@@ -198,10 +198,10 @@ typedef struct {
 } Way;
 
 static const Way ways[] = {
-  { OBJECT_FAULT_DOWN, FALSE, FALSE, 50, 15 }, { OBJECT_FAULT_DOWN, TRUE, FALSE, 50, 15 },
-  { OBJECT_FAULT_DOWN, FALSE, TRUE, 50, 0 },   { OBJECT_FAULT_IO, FALSE, FALSE, 50, 15 },
-  { OBJECT_FAULT_IO, TRUE, FALSE, 50, 15 },    { OBJECT_FAULT_NO_SPACE, FALSE, FALSE, 30, 0 },
-  { OBJECT_FAULT_NO_SPACE, TRUE, FALSE, 30, 0 }, { OBJECT_FAULT_READ_ONLY, FALSE, FALSE, 30, 0 },
+  { OBJECT_FAULT_DOWN, FALSE, FALSE, 50, 15 },    { OBJECT_FAULT_DOWN, TRUE, FALSE, 50, 15 },
+  { OBJECT_FAULT_DOWN, FALSE, TRUE, 50, 0 },      { OBJECT_FAULT_IO, FALSE, FALSE, 50, 15 },
+  { OBJECT_FAULT_IO, TRUE, FALSE, 50, 15 },       { OBJECT_FAULT_NO_SPACE, FALSE, FALSE, 30, 0 },
+  { OBJECT_FAULT_NO_SPACE, TRUE, FALSE, 30, 0 },  { OBJECT_FAULT_READ_ONLY, FALSE, FALSE, 30, 0 },
   { OBJECT_FAULT_READ_ONLY, TRUE, FALSE, 30, 0 }, { OBJECT_FAULT_CUT, FALSE, FALSE, 4, 4 },
   { OBJECT_FAULT_FLIP, FALSE, FALSE, 4, 8 },
 };
@@ -302,8 +302,7 @@ test_pull (StorageFixture *self, gconstpointer data)
 int
 main (int argc, char **argv)
 {
-  static const char *const names[]
-    = { "down", "io", "no-space", "read-only", "cut", "flip" };
+  static const char *const names[] = { "down", "io", "no-space", "read-only", "cut", "flip" };
   g_test_init (&argc, &argv, NULL);
   for (gsize i = 0; i < G_N_ELEMENTS (ways); i++)
     {
@@ -313,7 +312,8 @@ main (int argc, char **argv)
       g_autofree char *pull_name = g_strdup_printf ("/store-faults/pull/%s", name);
       g_test_add (push, StorageFixture, &ways[i], storage_fixture_set_up, test_push, storage_fixture_tear_down);
       if (ways[i].pull_at_least > 0)
-        g_test_add (pull_name, StorageFixture, &ways[i], storage_fixture_set_up, test_pull, storage_fixture_tear_down);
+        g_test_add (pull_name, StorageFixture, &ways[i], storage_fixture_set_up, test_pull,
+                    storage_fixture_tear_down);
     }
   return g_test_run ();
 }

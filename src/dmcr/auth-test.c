@@ -42,8 +42,7 @@ check_users (Auth *auth)
 {
   g_autofree char *writer = basic ("ai-models", "secret"), *reader = basic ("ai-models-reader", "other");
   g_autofree char *wrong = basic ("ai-models", "Secret"), *unknown = basic ("nobody", "secret");
-  const struct
-  {
+  const struct {
     const char *authorization;
     gboolean writes;
     int expected;

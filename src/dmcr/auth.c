@@ -58,7 +58,8 @@ auth_new (const AuthConfig *config, GError **error)
 {
   static const char *const default_writers[] = { "ai-models", NULL };
   if (config->htpasswd_file != NULL && config->plain_users_file != NULL)
-    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "give either an htpasswd file or a plain one, not both");
+    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL,
+                         "give either an htpasswd file or a plain one, not both");
   g_autoptr (Auth) self = g_new0 (Auth, 1);
   g_mutex_init (&self->lock);
   self->hashed = config->htpasswd_file != NULL;

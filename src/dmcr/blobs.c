@@ -118,19 +118,20 @@ send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const D
   if (verdict == HTTP_RANGE_UNSATISFIABLE)
     {
       http_response_headerf (res, "Content-Range", "bytes */%" G_GUINT64_FORMAT, size_bytes);
-      return am_fail (error, AM_ERROR_OUT_OF_RANGE, "SIZE_INVALID", "the range is not within the blob's %" G_GUINT64_FORMAT
-                      " bytes", size_bytes);
+      return am_fail (error, AM_ERROR_OUT_OF_RANGE, "SIZE_INVALID",
+                      "the range is not within the blob's %" G_GUINT64_FORMAT " bytes", size_bytes);
     }
   if (first > 0 && !blob_reader_seek (ctx, reader, first, error))
     return FALSE;
   if (verdict == HTTP_RANGE_PART)
     {
       http_response_status (res, 206);
-      http_response_headerf (res, "Content-Range", "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT,
-                             first, first + length - 1, size_bytes);
+      http_response_headerf (res, "Content-Range",
+                             "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, first,
+                             first + length - 1, size_bytes);
     }
   BlobBody *body = g_new0 (BlobBody, 1);
-  *body = (BlobBody) { g_steal_pointer (&reader), length, self->sent };
+  *body = (BlobBody){ g_steal_pointer (&reader), length, self->sent };
   http_response_stream (res, OCTET_STREAM, length, &source, body);
   return TRUE;
 }
@@ -141,8 +142,8 @@ send_frames (Dmcr *self, HttpRequest *req, HttpResponse *res, Recipe *taken, GEr
   static const HttpBodySource source = { frame_body_read, frame_body_free };
   g_autoptr (Recipe) recipe = taken;
   guint64 first, length;
-  HttpRangeVerdict verdict
-    = http_range_parse (http_request_header (req, "Range"), recipe->blob_size, &first, &length);
+  HttpRangeVerdict verdict = http_range_parse (http_request_header (req, "Range"), recipe->blob_size, &first,
+                                               &length);
   if (verdict == HTTP_RANGE_UNSATISFIABLE)
     return am_fail (error, AM_ERROR_OUT_OF_RANGE, "SIZE_INVALID", "the range is not within the blob");
   if (verdict == HTTP_RANGE_NONE)

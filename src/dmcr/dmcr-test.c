@@ -71,11 +71,14 @@ test_chunked_upload (DmcrFixture *self, gconstpointer data)
       g_autofree char *range = g_strdup_printf ("Content-Range: %" G_GSIZE_FORMAT "-%" G_GSIZE_FORMAT, cuts[i],
                                                 cuts[i + 1] - 1);
       g_autofree char *offset = g_strdup_printf ("%" G_GSIZE_FORMAT, cuts[i]);
-      g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, "Content-Range: 5000-5003", "late", 4, &reply), ==, 416);
+      g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, "Content-Range: 5000-5003", "late", 4, &reply),
+                        ==, 416);
       g_assert_cmpstr (http_reply_header (&reply, "x-ai-models-upload-offset"), ==, offset);
-      g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, "Content-Range: 4-3", "late", 4, &reply), ==, 400);
-      g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, range, bytes->data + cuts[i], cuts[i + 1] - cuts[i], &reply), ==,
-                        202);
+      g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, "Content-Range: 4-3", "late", 4, &reply), ==,
+                        400);
+      g_assert_cmpuint (
+        dmcr_fixture_call (self, "PATCH", location, range, bytes->data + cuts[i], cuts[i + 1] - cuts[i], &reply), ==,
+        202);
       g_assert_cmpuint (dmcr_fixture_call (self, "GET", location, NULL, NULL, 0, &reply), ==, 204);
       g_autofree char *expected = g_strdup_printf ("0-%" G_GSIZE_FORMAT, cuts[i + 1] - 1);
       g_assert_cmpstr (http_reply_header (&reply, "range"), ==, expected);
@@ -140,7 +143,8 @@ test_chunk_wire (DmcrFixture *self, gconstpointer data)
   header.digest.bytes[0] ^= 1;
   chunk_header_write (&header, reference);
   g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, type, reference, sizeof reference, &reply), ==, 409);
-  g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, type, frames->data, frames->len - 1, &reply), ==, 400);
+  g_assert_cmpuint (dmcr_fixture_call (self, "PATCH", location, type, frames->data, frames->len - 1, &reply), ==,
+                    400);
   g_assert_cmpuint (dmcr_fixture_call (self, "GET", location, NULL, NULL, 0, &reply), ==, 204);
   g_assert_cmpstr (http_reply_header (&reply, "x-ai-models-upload-offset"), ==, "4000000");
   g_autoptr (GByteArray) twice = g_byte_array_new ();
@@ -186,8 +190,8 @@ test_head_renews_link (DmcrFixture *self, gconstpointer data)
   g_autofree char *end = with_digest (location, "hello", 5, DIGEST_SHA256);
   const char *digest = strstr (end, "sha256:");
   g_autofree char *blob = g_strdup_printf ("/v2/team/a/blobs/%s", digest);
-  g_autofree char *link = g_strdup_printf ("%s/docker/registry/v2/repositories/team/a/_layers/sha256/%s/link", self->root,
-                                           digest + strlen ("sha256:"));
+  g_autofree char *link = g_strdup_printf ("%s/docker/registry/v2/repositories/team/a/_layers/sha256/%s/link",
+                                           self->root, digest + strlen ("sha256:"));
   struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, { .tv_sec = time (NULL) - 13 * 3600 } };
   struct stat info;
   g_assert_cmpuint (dmcr_fixture_call (self, "PUT", end, NULL, "hello", 5, &reply), ==, 201);
@@ -228,7 +232,8 @@ test_bad_requests (DmcrFixture *self, gconstpointer data)
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_test_message ("%s %s", rows[i].method, rows[i].path);
-      g_assert_cmpuint (dmcr_fixture_call (self, rows[i].method, rows[i].path, NULL, NULL, 0, &reply), ==, rows[i].status);
+      g_assert_cmpuint (dmcr_fixture_call (self, rows[i].method, rows[i].path, NULL, NULL, 0, &reply), ==,
+                        rows[i].status);
     }
 }
 

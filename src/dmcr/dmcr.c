@@ -138,7 +138,8 @@ is_ready (Ctx *ctx, gpointer service, GError **error)
 {
   Dmcr *self = service;
   g_autoptr (Ctx) hurried = ctx_new_child (ctx, READY_TIMEOUT_MS);
-  g_autoptr (GPtrArray) page = object_store_list (hurried, blob_store_objects (self->blobs), "docker/", NULL, 1, error);
+  g_autoptr (GPtrArray) page = object_store_list (hurried, blob_store_objects (self->blobs), "docker/", NULL, 1,
+                                                  error);
   return page != NULL;
 }
 

@@ -11,14 +11,14 @@ typedef struct Dmcr Dmcr;
 typedef struct {
   const char *listen_address;
   const char *tls_certificate_file, *tls_key_file; /* both or none */
-  const char *htpasswd_file;    /* "user:bcrypt hash" lines; or */
+  const char *htpasswd_file;                       /* "user:bcrypt hash" lines; or */
   const char *plain_users_file; /* "user:password" lines; neither: everybody may do what anonymous may */
   const char *const *writers;   /* users who may push and delete, NULL-terminated; NULL: "ai-models" */
   gboolean anonymous_read;      /* GET and HEAD without credentials */
   gboolean anonymous_write;
   gboolean accept_sparse_manifests; /* take manifests whose blobs are missing */
-  guint max_connections;          /* 0: the HTTP server's default */
-  guint max_connections_per_peer; /* 0: likewise */
+  guint max_connections;            /* 0: the HTTP server's default */
+  guint max_connections_per_peer;   /* 0: likewise */
 } DmcrConfig;
 
 /* Starts serving. Borrows `blobs`; copies the configuration. INVALID_ARGUMENT for a bad configuration,

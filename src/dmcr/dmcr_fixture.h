@@ -20,5 +20,5 @@ void dmcr_fixture_tear_down (DmcrFixture *self, gconstpointer data);
 #define DMCR_TEST(name, func) g_test_add (name, DmcrFixture, NULL, dmcr_fixture_set_up, func, dmcr_fixture_tear_down)
 
 /* Status of a call; `header` is one more header line or NULL. `reply` is cleared first, and filled. */
-guint dmcr_fixture_call (DmcrFixture *self, const char *method, const char *path, const char *header, gconstpointer body,
-                         gsize size, HttpReply *reply);
+guint dmcr_fixture_call (DmcrFixture *self, const char *method, const char *path, const char *header,
+                         gconstpointer body, gsize size, HttpReply *reply);

@@ -120,7 +120,8 @@ test_refused (DmcrFixture *self, gconstpointer data)
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       g_assert_cmpuint (put (self, rows[i].reference, rows[i].bytes, &reply), ==, rows[i].status);
-      g_test_message ("%.*s", (int) g_bytes_get_size (reply.body), (const char *) g_bytes_get_data (reply.body, NULL));
+      g_test_message ("%.*s", (int) g_bytes_get_size (reply.body),
+                      (const char *) g_bytes_get_data (reply.body, NULL));
       assert_says (&reply, rows[i].code);
     }
   g_assert_cmpuint (dmcr_fixture_call (self, "GET", MANIFESTS "v1", NULL, NULL, 0, &reply), ==, 404);
@@ -219,12 +220,12 @@ test_referrer_pages (DmcrFixture *self, gconstpointer data)
       Digest digest;
       digest_of (DIGEST_SHA256, &i, sizeof i, &digest);
       g_autofree char *entry = g_strdup_printf (
-        "{\"artifactType\":\"x/a\",\"annotations\":{\"p\":\"%s\"},\"digest\":\"%s\",\"mediaType\":\"a/b\",\"size\":1}", padding,
-        digest_format (&digest, text));
+        "{\"artifactType\":\"x/a\",\"annotations\":{\"p\":\"%s\"},\"digest\":\"%s\",\"mediaType\":\"a/b\",\"size\":1}",
+        padding, digest_format (&digest, text));
       g_assert_true (referrer_put (NULL, self->objects, "team/m", &subject, &digest, entry, NULL));
     }
-  g_autofree char *path
-    = g_strdup_printf ("/v2/team/m/referrers/%s?artifactType=x%%2Fa", digest_format (&subject, text));
+  g_autofree char *path = g_strdup_printf ("/v2/team/m/referrers/%s?artifactType=x%%2Fa",
+                                           digest_format (&subject, text));
   guint n = 0, n_pages = 0;
   while (path != NULL)
     {

@@ -16,12 +16,12 @@ typedef struct {
   Dmcr *service;
   UploadSession *session;
   char *repository;
-  gboolean frames;     /* the body is chunk frames */
-  gboolean closes;     /* PUT or POST with digest: the blob is complete at the end */
+  gboolean frames; /* the body is chunk frames */
+  gboolean closes; /* PUT or POST with digest: the blob is complete at the end */
   Digest digest;
   guint64 limit_bytes; /* of the body, where Content-Range says so */
   guint64 taken_bytes;
-  gboolean settled;    /* finished or refused for good: nothing to save */
+  gboolean settled; /* finished or refused for good: nothing to save */
 } Upload;
 
 /* Makes this request the only one in the process that holds the session. The newer request wins: an older
@@ -166,8 +166,8 @@ upload_new (Dmcr *service, HttpRequest *req, const char *repository)
 /* Another repository's blob becomes this one's without moving bytes. Rights are the registry's, not a
  * repository's, so whoever may write here may read there. */
 static gboolean
-try_mount (Ctx *ctx, Dmcr *self, HttpRequest *req, const char *repository, const Digest *digest, gboolean *out_mounted,
-           GError **error)
+try_mount (Ctx *ctx, Dmcr *self, HttpRequest *req, const char *repository, const Digest *digest,
+           gboolean *out_mounted, GError **error)
 {
   ObjectStore *objects = blob_store_objects (self->blobs);
   const char *from = http_request_query (req, "from");
@@ -216,8 +216,7 @@ dmcr_start_upload (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error
   if (mount != NULL)
     {
       gboolean mounted;
-      if (!digest_parse (mount, &digest, error)
-          || !try_mount (ctx, self, req, repository, &digest, &mounted, error))
+      if (!digest_parse (mount, &digest, error) || !try_mount (ctx, self, req, repository, &digest, &mounted, error))
         return FALSE;
       if (mounted)
         {
@@ -284,8 +283,8 @@ check_range (Upload *upload, HttpRequest *req, HttpResponse *res, GError **error
     {
       upload_headers (res, upload->repository, upload->session);
       return am_fail (error, AM_ERROR_OUT_OF_RANGE, "BLOB_UPLOAD_INVALID",
-                      "the upload stands at byte %" G_GUINT64_FORMAT ", the body begins at %" G_GUINT64_FORMAT, offset,
-                      first);
+                      "the upload stands at byte %" G_GUINT64_FORMAT ", the body begins at %" G_GUINT64_FORMAT,
+                      offset, first);
     }
   if (length >= 0 && (guint64) length != last - first + 1)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID", "Content-Range and Content-Length disagree");
@@ -365,10 +364,11 @@ dmcr_post_known (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   if (repository == NULL)
     return FALSE;
   if (size == 0 || size % 32 != 0)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID", "the body must be SHA-256 digests of 32 bytes each");
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID",
+                    "the body must be SHA-256 digests of 32 bytes each");
   g_autoptr (GString) answers = g_string_sized_new (size / 32 + 1);
-  if (!upload_session_known (ctx, self->blobs, repository, http_request_param (req, "upload"), digests, size / 32, answers,
-                             error))
+  if (!upload_session_known (ctx, self->blobs, repository, http_request_param (req, "upload"), digests, size / 32,
+                             answers, error))
     return FALSE;
   http_response_text (res, "text/plain", answers->str);
   return TRUE;

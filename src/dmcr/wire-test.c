@@ -60,8 +60,9 @@ static Repository *
 connect_to (Fixture *self, const char *name, gboolean plain_oci)
 {
   g_autoptr (GError) error = NULL;
-  RegistryConfig config
-    = { .host = self->host, .plain_http = TRUE, .resume_dir = self->resume_dir, .plain_oci = plain_oci };
+  RegistryConfig config = {
+    .host = self->host, .plain_http = TRUE, .resume_dir = self->resume_dir, .plain_oci = plain_oci
+  };
   Repository *repository = repository_remote_new (&config, name, &error);
   g_assert_no_error (error);
   return repository;
@@ -75,8 +76,8 @@ push (Fixture *self, Repository *repository, GBytes *bytes, gboolean tell_digest
   Digest expected, actual;
   fixture_digest (bytes, &expected);
   *progress = (FixtureProgress){ 0 };
-  repository_push_blob (self->ctx, repository, content, tell_digest ? &expected : NULL, "key", fixture_progress, progress,
-                        &actual, &error);
+  repository_push_blob (self->ctx, repository, content, tell_digest ? &expected : NULL, "key", fixture_progress,
+                        progress, &actual, &error);
   g_assert_no_error (error);
   g_assert_true (digest_equal (&expected, &actual));
   g_assert_cmpuint (progress->logical, ==, g_bytes_get_size (bytes));
@@ -232,8 +233,8 @@ test_resume_in_later_process (Fixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   {
     g_autoptr (Repository) repository = connect_to (self, "m", FALSE);
-    g_assert_false (repository_push_blob (self->ctx, repository, content, NULL, "key", fixture_progress, &progress, NULL,
-                                          &error));
+    g_assert_false (
+      repository_push_blob (self->ctx, repository, content, NULL, "key", fixture_progress, &progress, NULL, &error));
     g_assert_true (am_error_is (error, AM_ERROR_INTERNAL));
   }
   g_clear_error (&error);
@@ -303,15 +304,17 @@ test_survives (Fixture *self, gconstpointer data)
   for (guint i = 0; i < G_N_ELEMENTS (mischiefs); i++)
     {
       g_autoptr (GBytes) model = fixture_noise (70 * MIB + 3, 20 + i);
-      Trap trap
-        = { .fixture = self, .at_bytes = 30 * MIB, .n_left = mischiefs[i].n, .mischief = mischiefs[i].mischief };
+      Trap trap = {
+        .fixture = self, .at_bytes = 30 * MIB, .n_left = mischiefs[i].n, .mischief = mischiefs[i].mischief
+      };
       g_autoptr (Reader) content = fixture_watched_reader (model, spring, &trap);
       g_autoptr (Repository) repository = connect_to (self, "m", FALSE);
       FixtureProgress progress = { 0 };
       g_autoptr (GError) error = NULL;
       Digest digest, expected;
       g_test_message ("%s", mischiefs[i].name);
-      repository_push_blob (self->ctx, repository, content, NULL, "key", fixture_progress, &progress, &digest, &error);
+      repository_push_blob (self->ctx, repository, content, NULL, "key", fixture_progress, &progress, &digest,
+                            &error);
       g_assert_no_error (error);
       fixture_digest (model, &expected);
       g_assert_true (digest_equal (&digest, &expected));
@@ -365,8 +368,7 @@ test_wrong_content (Fixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   Digest other;
   digest_of (DIGEST_SHA256, "x", 1, &other);
-  g_assert_false (
-    repository_push_blob (self->ctx, repository, content, &other, "key", NULL, NULL, NULL, &error));
+  g_assert_false (repository_push_blob (self->ctx, repository, content, &other, "key", NULL, NULL, NULL, &error));
   g_assert_true (am_error_has_reason (error, "DIGEST_INVALID"));
   g_assert_cmpuint (store_fixture_count (&self->store, "_ai_models/uploads/"), ==, 0);
 }

@@ -30,19 +30,19 @@ static const char *const companion_names[] = {
   "tekken.json", /* beyond the page: the only tokenizer of some Mistral models */
   NULL,
 };
-static const char *const companion_suffixes[] = { ".json",  ".yaml",  ".yml", ".xml",
-                                                  ".jinja", ".model", ".txt", NULL };
+static const char *const companion_suffixes[] = {
+  ".json", ".yaml", ".yml", ".xml", ".jinja", ".model", ".txt", NULL
+};
 static const char *const companion_words[] = {
-  "config",       "tokenizer",    "vocab",     "merge",         "special_tokens",
-  "added_tokens", "preprocessor", "processor", "chat_template", "module",
-  "pooling",      "params",       "dtype",     "template",      NULL,
+  "config",        "tokenizer", "vocab",   "merge",  "special_tokens", "added_tokens", "preprocessor", "processor",
+  "chat_template", "module",    "pooling", "params", "dtype",          "template",     NULL,
 };
 static const char *const script_suffixes[] = { ".py",  ".sh", ".bash", ".zsh", ".bat", ".cmd",
                                                ".php", ".pl", ".rb",   ".ps1", NULL };
-static const char *const export_folders[] = { "onnx/",     "openvino/", "coreml/", "tflite/",
-                                              "original/", "metal/",    NULL };
-static const char *const export_names[] = { "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.bin",
-                                            NULL };
+static const char *const export_folders[] = {
+  "onnx/", "openvino/", "coreml/", "tflite/", "original/", "metal/", NULL
+};
+static const char *const export_names[] = { "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "model.bin", NULL };
 static const char *const export_starts[] = { "model.ckpt.", "model.ckpt-", NULL };
 static const char *const export_suffixes[] = {
   ".onnx", ".tflite",  ".mlmodel", ".pdmodel", ".pdiparams", ".pt", ".pth",
@@ -156,9 +156,8 @@ static gboolean
 is_other_export (const Subject *self)
 {
   gboolean is_torch = g_str_has_prefix (self->name, "pytorch_model") && g_str_has_suffix (self->name, ".bin");
-  return is_torch || starts_with_any (self->path, export_folders)
-         || g_strv_contains (export_names, self->name) || starts_with_any (self->name, export_starts)
-         || ends_with_any (self->name, export_suffixes);
+  return is_torch || starts_with_any (self->path, export_folders) || g_strv_contains (export_names, self->name)
+         || starts_with_any (self->name, export_starts) || ends_with_any (self->name, export_suffixes);
 }
 
 static gboolean

@@ -21,15 +21,16 @@ static void
 check_selection (const FileSelection *selection)
 {
   g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
-  for (guint i = 0; i < selection->files->len; i++) {
-    const SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
-    g_assert_cmpint (file->role, !=, FILE_REJECTED);
-    g_assert_true (file->why != NULL && file->why[0] != '\0');
-    if (!selected_file_is_kept (file))
-      continue;
-    g_assert_true (path_is_safe (file->target));
-    g_assert_true (g_hash_table_add (seen, file->target));
-  }
+  for (guint i = 0; i < selection->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
+      g_assert_cmpint (file->role, !=, FILE_REJECTED);
+      g_assert_true (file->why != NULL && file->why[0] != '\0');
+      if (!selected_file_is_kept (file))
+        continue;
+      g_assert_true (path_is_safe (file->target));
+      g_assert_true (g_hash_table_add (seen, file->target));
+    }
   g_assert_cmpuint (file_selection_n_kept (selection), ==, g_hash_table_size (seen));
   g_assert_cmpuint (file_selection_kept_bytes (selection), <=, 100 * (guint64) selection->files->len);
 }
@@ -57,17 +58,19 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
     return 0;
   SelectionWish wish = wish_of (lines[0]);
   g_autoptr (GArray) files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
-  for (guint i = 1; i + 1 < n_lines; i++) {
-    SourceFile file = { lines[i], i % 100, i % 2 };
-    g_array_append_val (files, file);
-  }
+  for (guint i = 1; i + 1 < n_lines; i++)
+    {
+      SourceFile file = { lines[i], i % 100, i % 2 };
+      g_array_append_val (files, file);
+    }
   g_autoptr (GError) error = NULL;
-  g_autoptr (FileSelection) selection = file_selection_new ((const SourceFile *) (gpointer) files->data,
-                                                            files->len, &wish, &error);
-  if (selection == NULL) {
-    g_assert_nonnull (error);
-    return 0;
-  }
+  g_autoptr (FileSelection) selection = file_selection_new ((const SourceFile *) (gpointer) files->data, files->len,
+                                                            &wish, &error);
+  if (selection == NULL)
+    {
+      g_assert_nonnull (error);
+      return 0;
+    }
   check_selection (selection);
   if (file_selection_refine (selection, load, lines[n_lines - 1], &error))
     check_selection (selection);

@@ -8,11 +8,12 @@ select_files (const char *list, const SelectionWish *wish, GError **error)
 {
   g_auto (GStrv) paths = g_strsplit (list, " ", -1);
   g_autoptr (GArray) files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
-  for (guint i = 0; paths[i] != NULL; i++) {
-    SourceFile file = { paths[i], 10, FALSE };
-    if (paths[i][0] != '\0')
-      g_array_append_val (files, file);
-  }
+  for (guint i = 0; paths[i] != NULL; i++)
+    {
+      SourceFile file = { paths[i], 10, FALSE };
+      if (paths[i][0] != '\0')
+        g_array_append_val (files, file);
+    }
   return file_selection_new ((const SourceFile *) (gpointer) files->data, files->len, wish, error);
 }
 
@@ -21,12 +22,13 @@ static char *
 kept (const FileSelection *selection)
 {
   g_autoptr (GString) text = g_string_new (NULL);
-  for (guint i = 0; i < selection->files->len; i++) {
-    const SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
-    if (selected_file_is_kept (file))
-      g_string_append_printf (text, "%s%s", text->len > 0 ? " " : "", file->target);
-    g_assert_cmpstr (file->why, !=, "");
-  }
+  for (guint i = 0; i < selection->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
+      if (selected_file_is_kept (file))
+        g_string_append_printf (text, "%s%s", text->len > 0 ? " " : "", file->target);
+      g_assert_cmpstr (file->why, !=, "");
+    }
   return g_string_free (g_steal_pointer (&text), FALSE);
 }
 
@@ -109,12 +111,13 @@ static const struct {
 static void
 test_rules (void)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_test_message ("%s", rows[i].path);
-    g_assert_cmpint (file_rule (MODEL_FORMAT_SAFETENSORS, rows[i].path, FALSE).role, ==, rows[i].safetensors);
-    g_assert_cmpint (file_rule (MODEL_FORMAT_GGUF, rows[i].path, FALSE).role, ==, rows[i].gguf);
-    g_assert_cmpint (file_rule (MODEL_FORMAT_DIFFUSERS, rows[i].path, FALSE).role, ==, rows[i].diffusers);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_test_message ("%s", rows[i].path);
+      g_assert_cmpint (file_rule (MODEL_FORMAT_SAFETENSORS, rows[i].path, FALSE).role, ==, rows[i].safetensors);
+      g_assert_cmpint (file_rule (MODEL_FORMAT_GGUF, rows[i].path, FALSE).role, ==, rows[i].gguf);
+      g_assert_cmpint (file_rule (MODEL_FORMAT_DIFFUSERS, rows[i].path, FALSE).role, ==, rows[i].diffusers);
+    }
   g_assert_cmpint (file_rule (MODEL_FORMAT_GGUF, "blob", TRUE).role, ==, FILE_WEIGHTS);
   g_assert_cmpint (file_rule (MODEL_FORMAT_GGUF, "blob.xyz", TRUE).role, ==, FILE_DROPPED);
 }
@@ -129,8 +132,7 @@ test_formats (void)
                "config.json model.safetensors");
   expect_kept ("x.gguf README.md config.json", NULL, MODEL_FORMAT_GGUF, "x.gguf config.json");
   expect_kept ("model_index.json unet/config.json unet/diffusion_pytorch_model.safetensors", NULL,
-               MODEL_FORMAT_DIFFUSERS,
-               "model_index.json unet/config.json unet/diffusion_pytorch_model.safetensors");
+               MODEL_FORMAT_DIFFUSERS, "model_index.json unet/config.json unet/diffusion_pytorch_model.safetensors");
   expect_error (both, NULL, "AmbiguousFormat", "Safetensors and GGUF");
   expect_kept (both, &gguf, MODEL_FORMAT_GGUF, "config.json x.gguf");
   expect_kept (both, &safetensors, MODEL_FORMAT_SAFETENSORS, "config.json model.safetensors");
@@ -140,8 +142,7 @@ test_formats (void)
     "Diffusers: there is no model_index.json; Safetensors: there is no config.json; GGUF: there are no .gguf");
   expect_error ("", NULL, "UnsupportedFormat", "no supported model");
   expect_error ("model.safetensors", NULL, "UnsupportedFormat", "there is no config.json");
-  expect_error ("sub/config.json sub/model.safetensors", NULL, "UnsupportedFormat",
-                "there is no config.json");
+  expect_error ("sub/config.json sub/model.safetensors", NULL, "UnsupportedFormat", "there is no config.json");
   expect_error ("config.json onnx/model.safetensors", NULL, "UnsupportedFormat", "there are no .safetensors");
   expect_error ("x.gguf", &safetensors, "UnsupportedFormat", "Safetensors");
   g_autoptr (GError) error = NULL;
@@ -190,10 +191,11 @@ test_within (void)
     { "Q4", MODEL_FORMAT_GGUF, "x-Q4-00001-of-00002.gguf x-Q4-00002-of-00002.gguf" },
     { "Q4/x-Q4-00002-of-00002.gguf", MODEL_FORMAT_GGUF, "x-Q4-00001-of-00002.gguf x-Q4-00002-of-00002.gguf" },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (places); i++) {
-    const SelectionWish wish = { .within = places[i].within };
-    expect_kept (list, &wish, places[i].format, places[i].expected);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (places); i++)
+    {
+      const SelectionWish wish = { .within = places[i].within };
+      expect_kept (list, &wish, places[i].format, places[i].expected);
+    }
   const SelectionWish nowhere = { .within = "Q5" }, half = { .within = "a-00001-of-00002.gguf" };
   expect_error (list, &nowhere, NULL, "no file or folder \"Q5\"");
   expect_error (list, &half, "ShardMissing", "missing: 2");
@@ -205,8 +207,7 @@ test_sets (void)
   expect_error ("x-00001-of-00002.gguf", NULL, "ShardMissing", "x-*-of-00002.gguf");
   expect_error ("config.json model-00002-of-00002.safetensors", NULL, "ShardMissing", "missing: 1");
   expect_kept ("a-00001-of-00002.gguf b-00001-of-00001.gguf a-00002-of-00002.gguf mmproj.gguf", NULL,
-               MODEL_FORMAT_GGUF,
-               "a-00001-of-00002.gguf b-00001-of-00001.gguf a-00002-of-00002.gguf mmproj.gguf");
+               MODEL_FORMAT_GGUF, "a-00001-of-00002.gguf b-00001-of-00001.gguf a-00002-of-00002.gguf mmproj.gguf");
   expect_kept ("config.json model.safetensors consolidated.safetensors model.fp16.safetensors", NULL,
                MODEL_FORMAT_SAFETENSORS, "config.json model.safetensors");
   expect_kept ("config.json consolidated.safetensors", NULL, MODEL_FORMAT_SAFETENSORS,
@@ -225,20 +226,21 @@ load_from (const char *path, gpointer data, GError **error)
 }
 
 static void
-expect_refined (const char *list, const SelectionWish *wish, const char *const *contents,
-                const char *expected, const char *reason)
+expect_refined (const char *list, const SelectionWish *wish, const char *const *contents, const char *expected,
+                const char *reason)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (FileSelection) selection = select_files (list, wish, &error);
   g_assert_no_error (error);
   gboolean good = file_selection_refine (selection, load_from, (gpointer) contents, &error);
-  if (reason != NULL) {
-    g_assert_false (good);
-    g_assert_cmpstr (am_error_reason (error), ==, reason);
-    if (strstr (error->message, expected) == NULL)
-      g_error ("\"%s\" lacks \"%s\"", error->message, expected);
-    return;
-  }
+  if (reason != NULL)
+    {
+      g_assert_false (good);
+      g_assert_cmpstr (am_error_reason (error), ==, reason);
+      if (strstr (error->message, expected) == NULL)
+        g_error ("\"%s\" lacks \"%s\"", error->message, expected);
+      return;
+    }
   g_assert_no_error (error);
   g_autofree char *text = kept (selection);
   g_assert_cmpstr (text, ==, expected);
@@ -251,12 +253,10 @@ static void
 test_index (void)
 {
   const char *const good[] = { "model.safetensors.index.json",
-                               MAP ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"),
-                               NULL };
+                               MAP ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"), NULL };
   const char *const bad[] = { "model.safetensors.index.json", "{", NULL };
   const char *const adapter[] = { "model.safetensors.index.json", MAP ("a.safetensors", "b.safetensors"),
-                                  "other.safetensors.index.json", MAP ("c.safetensors", "c.safetensors"),
-                                  NULL };
+                                  "other.safetensors.index.json", MAP ("c.safetensors", "c.safetensors"), NULL };
   const char *head = "config.json model.safetensors.index.json ";
   g_autofree char *complete = g_strconcat (head, TWO " extra.safetensors consolidated.safetensors", NULL);
   g_autofree char *kept_list = g_strconcat (head, TWO, NULL);
@@ -266,13 +266,12 @@ test_index (void)
   expect_refined (partial, NULL, good, "missing: model-00002-of-00002.safetensors", "ShardMissing");
   expect_refined (stale, NULL, good, "stale", "StaleIndex");
   expect_refined (partial, NULL, bad, "bad JSON", "FormatInvalid");
-  expect_refined (
-    "config.json model.safetensors.index.json other.safetensors.index.json a.safetensors b.safetensors "
-    "c.safetensors d.safetensors sub/e.safetensors",
-    NULL, adapter,
-    "config.json model.safetensors.index.json other.safetensors.index.json a.safetensors b.safetensors "
-    "c.safetensors sub/e.safetensors",
-    NULL);
+  expect_refined ("config.json model.safetensors.index.json other.safetensors.index.json a.safetensors b.safetensors "
+                  "c.safetensors d.safetensors sub/e.safetensors",
+                  NULL, adapter,
+                  "config.json model.safetensors.index.json other.safetensors.index.json a.safetensors b.safetensors "
+                  "c.safetensors sub/e.safetensors",
+                  NULL);
   /* A pickle index that stayed behind concerns nobody. */
   expect_refined ("config.json model.safetensors pytorch_model.bin.index.json", NULL, bad,
                   "config.json model.safetensors pytorch_model.bin.index.json", NULL);
@@ -300,17 +299,16 @@ test_pipeline (void)
           "sd_xl_base_1.0.safetensors vae_1_0/config.json vae_1_0/diffusion_pytorch_model.safetensors "
           "unet/deep/x.safetensors picture.png",
     NULL, contents, PARTS " unet/diffusion_pytorch_model.safetensors text_encoder/model.safetensors", NULL);
-  expect_refined (
-    PARTS " unet/diffusion_pytorch_model.safetensors unet/diffusion_pytorch_model.fp16.safetensors "
-          "text_encoder/model.safetensors text_encoder/model.fp16.bin",
-    &fp16, contents, PARTS " unet/diffusion_pytorch_model.fp16.safetensors text_encoder/model.safetensors",
-    NULL);
+  expect_refined (PARTS " unet/diffusion_pytorch_model.safetensors unet/diffusion_pytorch_model.fp16.safetensors "
+                        "text_encoder/model.safetensors text_encoder/model.fp16.bin",
+                  &fp16, contents,
+                  PARTS " unet/diffusion_pytorch_model.fp16.safetensors text_encoder/model.safetensors", NULL);
   expect_refined (PARTS " unet/diffusion_pytorch_model.bin text_encoder/model.safetensors", NULL, contents,
                   PARTS " unet/diffusion_pytorch_model.bin text_encoder/model.safetensors", NULL);
-  expect_refined (PARTS " unet/diffusion_pytorch_model.safetensors", NULL, contents,
-                  "weights of text_encoder", "PipelineIncomplete");
-  expect_refined ("model_index.json unet/diffusion_pytorch_model.safetensors", NULL, contents,
-                  "unet/config.json", "PipelineIncomplete");
+  expect_refined (PARTS " unet/diffusion_pytorch_model.safetensors", NULL, contents, "weights of text_encoder",
+                  "PipelineIncomplete");
+  expect_refined ("model_index.json unet/diffusion_pytorch_model.safetensors", NULL, contents, "unet/config.json",
+                  "PipelineIncomplete");
   expect_error (PARTS " unet/diffusion_pytorch_model.fp16.safetensors text_encoder/model.safetensors", NULL,
                 "PipelineIncomplete", "without a variant: unet");
   expect_error (PARTS " unet/diffusion_pytorch_model.safetensors text_encoder/model.safetensors", &fp16,
@@ -325,8 +323,7 @@ test_pipeline_shards (void)
     "model_index.json",
     "{\"_class_name\":\"FluxPipeline\",\"transformer\":[\"diffusers\",\"FluxTransformer2DModel\"]}",
     "transformer/diffusion_pytorch_model.safetensors.index.json",
-    MAP ("diffusion_pytorch_model-00001-of-00002.safetensors",
-         "diffusion_pytorch_model-00002-of-00002.safetensors"),
+    MAP ("diffusion_pytorch_model-00001-of-00002.safetensors", "diffusion_pytorch_model-00002-of-00002.safetensors"),
     "transformer/diffusion_pytorch_model.safetensors.index.fp16.json",
     MAP ("diffusion_pytorch_model.fp16-00001-of-00001.safetensors",
          "diffusion_pytorch_model.fp16-00001-of-00001.safetensors"),

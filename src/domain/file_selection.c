@@ -57,22 +57,24 @@ guint64
 file_selection_kept_bytes (const FileSelection *self)
 {
   guint64 sum = 0;
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (selected_file_is_kept (file) && __builtin_add_overflow (sum, file->size_bytes, &sum))
-      return G_MAXUINT64;
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (selected_file_is_kept (file) && __builtin_add_overflow (sum, file->size_bytes, &sum))
+        return G_MAXUINT64;
+    }
   return sum;
 }
 
 SelectedFile *
 file_selection_find (const FileSelection *self, const char *target)
 {
-  for (guint i = 0; i < self->files->len; i++) {
-    SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (strcmp (file->target, target) == 0)
-      return file;
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (strcmp (file->target, target) == 0)
+        return file;
+    }
   return NULL;
 }
 
@@ -143,21 +145,22 @@ collect (const SourceFile *files, gsize n_files, const Place *place, GError **er
 {
   g_autoptr (GArray) candidates = g_array_new (FALSE, FALSE, sizeof (Candidate));
   g_array_set_clear_func (candidates, candidate_clear);
-  for (gsize i = 0; i < n_files; i++) {
-    g_autofree char *path = normalise (files[i].path);
-    if (!path_is_safe (path)) {
-      g_autofree char *shown = foreign_name_show (files[i].path, strlen (files[i].path));
-      fail_rejected (error, "the source has an unsafe file name: %s", shown);
-      return NULL;
+  for (gsize i = 0; i < n_files; i++)
+    {
+      g_autofree char *path = normalise (files[i].path);
+      if (!path_is_safe (path))
+        {
+          g_autofree char *shown = foreign_name_show (files[i].path, strlen (files[i].path));
+          fail_rejected (error, "the source has an unsafe file name: %s", shown);
+          return NULL;
+        }
+      if (!place_has (place, path))
+        continue;
+      Candidate candidate = { g_steal_pointer (&path), &files[i] };
+      g_array_append_val (candidates, candidate);
     }
-    if (!place_has (place, path))
-      continue;
-    Candidate candidate = { g_steal_pointer (&path), &files[i] };
-    g_array_append_val (candidates, candidate);
-  }
   if (candidates->len == 0 && place->path[0] != '\0')
-    return am_fail_null (error, AM_ERROR_NOT_FOUND, NULL, "the source has no file or folder \"%s\"",
-                         place->path);
+    return am_fail_null (error, AM_ERROR_NOT_FOUND, NULL, "the source has no file or folder \"%s\"", place->path);
   return g_steal_pointer (&candidates);
 }
 
@@ -168,15 +171,16 @@ classify (const GArray *candidates, gsize prefix_size, ModelFormat format)
   self->format = format;
   self->files = g_array_sized_new (FALSE, FALSE, sizeof (SelectedFile), candidates->len);
   g_array_set_clear_func (self->files, selected_file_clear);
-  for (guint i = 0; i < candidates->len; i++) {
-    const Candidate *candidate = &g_array_index (candidates, Candidate, i);
-    const char *target = candidate->path + prefix_size;
-    gboolean is_gguf = candidate->source->is_gguf && candidates->len == 1;
-    FileRuling ruling = file_rule (format, target, is_gguf);
-    SelectedFile file = { g_strdup (candidate->source->path), g_strdup (target),
-                          candidate->source->size_bytes, ruling.role, g_strdup (ruling.why) };
-    g_array_append_val (self->files, file);
-  }
+  for (guint i = 0; i < candidates->len; i++)
+    {
+      const Candidate *candidate = &g_array_index (candidates, Candidate, i);
+      const char *target = candidate->path + prefix_size;
+      gboolean is_gguf = candidate->source->is_gguf && candidates->len == 1;
+      FileRuling ruling = file_rule (format, target, is_gguf);
+      SelectedFile file = { g_strdup (candidate->source->path), g_strdup (target), candidate->source->size_bytes,
+                            ruling.role, g_strdup (ruling.why) };
+      g_array_append_val (self->files, file);
+    }
   return self;
 }
 
@@ -195,19 +199,20 @@ mismatch (const FileSelection *self)
 {
   gboolean has_weights = has_role (self, FILE_WEIGHTS);
   gboolean has_index = file_selection_find (self, "model_index.json") != NULL;
-  switch (self->format) {
-  case MODEL_FORMAT_DIFFUSERS:
-    if (!has_index)
-      return "there is no model_index.json";
-    return has_weights ? NULL : "there are neither .safetensors nor pytorch_model .bin weights";
-  case MODEL_FORMAT_SAFETENSORS:
-    if (has_index)
-      return "model_index.json says that this is a pipeline";
-    if (!has_role (self, FILE_CONFIG))
-      return "there is no config.json";
-    return has_weights ? NULL : "there are no .safetensors weights";
-  default: return has_weights ? NULL : "there are no .gguf weights";
-  }
+  switch (self->format)
+    {
+    case MODEL_FORMAT_DIFFUSERS:
+      if (!has_index)
+        return "there is no model_index.json";
+      return has_weights ? NULL : "there are neither .safetensors nor pytorch_model .bin weights";
+    case MODEL_FORMAT_SAFETENSORS:
+      if (has_index)
+        return "model_index.json says that this is a pipeline";
+      if (!has_role (self, FILE_CONFIG))
+        return "there is no config.json";
+      return has_weights ? NULL : "there are no .safetensors weights";
+    default: return has_weights ? NULL : "there are no .gguf weights";
+    }
 }
 
 static gboolean
@@ -219,8 +224,7 @@ has_pickles (const GArray *candidates)
   return FALSE;
 }
 
-static const ModelFormat formats_in_order[] = { MODEL_FORMAT_DIFFUSERS, MODEL_FORMAT_SAFETENSORS,
-                                                MODEL_FORMAT_GGUF };
+static const ModelFormat formats_in_order[] = { MODEL_FORMAT_DIFFUSERS, MODEL_FORMAT_SAFETENSORS, MODEL_FORMAT_GGUF };
 
 /* Exactly one format must accept, unless one is wished for. */
 static FileSelection *
@@ -229,27 +233,28 @@ choose_format (const GArray *candidates, gsize prefix_size, const SelectionWish 
   g_autoptr (FileSelection) chosen = NULL;
   g_autoptr (GString) fitting = g_string_new (NULL), reasons = g_string_new (NULL);
   guint n_fitting = 0;
-  for (guint i = 0; i < G_N_ELEMENTS (formats_in_order); i++) {
-    if (wish->has_format && wish->format != formats_in_order[i])
-      continue;
-    g_autoptr (FileSelection) selection = classify (candidates, prefix_size, formats_in_order[i]);
-    const char *name = model_format_name (formats_in_order[i]), *why_not = mismatch (selection);
-    if (why_not != NULL) {
-      g_string_append_printf (reasons, "%s%s: %s", reasons->len > 0 ? "; " : "", name, why_not);
-      continue;
+  for (guint i = 0; i < G_N_ELEMENTS (formats_in_order); i++)
+    {
+      if (wish->has_format && wish->format != formats_in_order[i])
+        continue;
+      g_autoptr (FileSelection) selection = classify (candidates, prefix_size, formats_in_order[i]);
+      const char *name = model_format_name (formats_in_order[i]), *why_not = mismatch (selection);
+      if (why_not != NULL)
+        {
+          g_string_append_printf (reasons, "%s%s: %s", reasons->len > 0 ? "; " : "", name, why_not);
+          continue;
+        }
+      g_string_append_printf (fitting, "%s%s", n_fitting++ > 0 ? " and " : "", name);
+      if (chosen == NULL)
+        chosen = g_steal_pointer (&selection);
     }
-    g_string_append_printf (fitting, "%s%s", n_fitting++ > 0 ? " and " : "", name);
-    if (chosen == NULL)
-      chosen = g_steal_pointer (&selection);
-  }
   if (n_fitting == 1)
     return g_steal_pointer (&chosen);
   if (n_fitting > 1)
-    return am_fail_null (
-      error, AM_ERROR_INVALID_ARGUMENT, "AmbiguousFormat",
-      "the source holds a model in several formats, %s: name the one wanted, or a URL of its "
-      "folder or file",
-      fitting->str);
+    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, "AmbiguousFormat",
+                         "the source holds a model in several formats, %s: name the one wanted, or a URL of its "
+                         "folder or file",
+                         fitting->str);
   gboolean pickles = has_pickles (candidates);
   return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, pickles ? "PickleRejected" : "UnsupportedFormat",
                        "no supported model was found%s (%s)",
@@ -260,11 +265,12 @@ choose_format (const GArray *candidates, gsize prefix_size, const SelectionWish 
 static gboolean
 check_rejected (const FileSelection *self, GError **error)
 {
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (file->role == FILE_REJECTED)
-      return fail_rejected (error, "%s: %s", file->path, file->why);
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (file->role == FILE_REJECTED)
+        return fail_rejected (error, "%s: %s", file->path, file->why);
+    }
   return TRUE;
 }
 
@@ -279,11 +285,12 @@ static gboolean
 check_clashes (const FileSelection *self, GError **error)
 {
   g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (selected_file_is_kept (file))
-      g_ptr_array_add (names, g_utf8_casefold (file->target, -1));
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (selected_file_is_kept (file))
+        g_ptr_array_add (names, g_utf8_casefold (file->target, -1));
+    }
   g_ptr_array_sort (names, compare_strings);
   for (guint i = 1; i < names->len; i++)
     if (strcmp (names->pdata[i - 1], names->pdata[i]) == 0)
@@ -298,22 +305,23 @@ static void
 drop_copies (FileSelection *self)
 {
   gboolean has_single = FALSE, has_model = FALSE;
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (file->role != FILE_WEIGHTS)
-      continue;
-    has_single |= strcmp (file->target, "model.safetensors") == 0;
-    has_model |= g_str_has_prefix (file->target, "model.safetensors")
-                 || g_str_has_prefix (file->target, "model-0");
-  }
-  for (guint i = 0; i < self->files->len; i++) {
-    SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    gboolean is_variant = has_single && g_str_has_prefix (file->target, "model.")
-                          && strcmp (file->target, "model.safetensors") != 0;
-    if (file->role == FILE_WEIGHTS
-        && (is_variant || (has_model && g_str_has_prefix (file->target, "consolidated"))))
-      selected_file_drop (file, "another copy of the weights in model*.safetensors");
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (file->role != FILE_WEIGHTS)
+        continue;
+      has_single |= strcmp (file->target, "model.safetensors") == 0;
+      has_model |= g_str_has_prefix (file->target, "model.safetensors") || g_str_has_prefix (file->target, "model-0");
+    }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      gboolean is_variant = has_single && g_str_has_prefix (file->target, "model.")
+                            && strcmp (file->target, "model.safetensors") != 0;
+      if (file->role == FILE_WEIGHTS
+          && (is_variant || (has_model && g_str_has_prefix (file->target, "consolidated"))))
+        selected_file_drop (file, "another copy of the weights in model*.safetensors");
+    }
 }
 
 static int
@@ -337,28 +345,29 @@ check_sets (const FileSelection *self, GError **error)
 {
   g_autoptr (GPtrArray) numbered = g_ptr_array_new ();
   ShardName shard;
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (file->role == FILE_WEIGHTS && shard_name_parse (file->target, &shard))
-      g_ptr_array_add (numbered, file->target);
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (file->role == FILE_WEIGHTS && shard_name_parse (file->target, &shard))
+        g_ptr_array_add (numbered, file->target);
+    }
   g_ptr_array_sort (numbered, compare_by_set);
-  for (guint start = 0, end; start < numbered->len; start = end) {
-    g_autoptr (GPtrArray) set = g_ptr_array_new ();
-    for (end = start;
-         end < numbered->len && compare_by_set (&numbered->pdata[start], &numbered->pdata[end]) == 0; end++)
-      g_ptr_array_add (set, numbered->pdata[end]);
-    if (!shard_set_check_names (set, error))
-      return FALSE;
-  }
+  for (guint start = 0, end; start < numbered->len; start = end)
+    {
+      g_autoptr (GPtrArray) set = g_ptr_array_new ();
+      for (end = start; end < numbered->len && compare_by_set (&numbered->pdata[start], &numbered->pdata[end]) == 0;
+           end++)
+        g_ptr_array_add (set, numbered->pdata[end]);
+      if (!shard_set_check_names (set, error))
+        return FALSE;
+    }
   return TRUE;
 }
 
 static gboolean
 is_shard_index (const FileSelection *self, const SelectedFile *file)
 {
-  return file->role == FILE_COMPANION
-         && shard_index_is_name (file->target, self->format == MODEL_FORMAT_DIFFUSERS);
+  return file->role == FILE_COMPANION && shard_index_is_name (file->target, self->format == MODEL_FORMAT_DIFFUSERS);
 }
 
 /* Sets that an index will judge are left to it: it can say what is stale. */
@@ -398,11 +407,12 @@ static GPtrArray *
 weights_in (const FileSelection *self, const char *folder, gsize size)
 {
   GPtrArray *names = g_ptr_array_new ();
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (file->role == FILE_WEIGHTS && strncmp (file->target, folder, size) == 0)
-      g_ptr_array_add (names, file->target + size);
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (file->role == FILE_WEIGHTS && strncmp (file->target, folder, size) == 0)
+        g_ptr_array_add (names, file->target + size);
+    }
   g_ptr_array_sort (names, compare_strings);
   return names;
 }
@@ -430,10 +440,11 @@ load_index (FileSelection *self, const SelectedFile *file, FileLoad load, gpoint
   const char *text = g_bytes_get_data (bytes, &size);
   LoadedIndex loaded = { file, shard_index_parse (text != NULL ? text : "", size, error) };
   g_autoptr (GPtrArray) present = weights_in (self, file->target, shard_index_folder_size (file->target));
-  if (loaded.index == NULL) {
-    g_prefix_error (error, "%s: ", file->path);
-    return FALSE;
-  }
+  if (loaded.index == NULL)
+    {
+      g_prefix_error (error, "%s: ", file->path);
+      return FALSE;
+    }
   g_array_append_val (indexes, loaded);
   if (shard_index_check_files (loaded.index, present, error))
     return TRUE;
@@ -446,15 +457,16 @@ static gboolean
 is_unnamed (const SelectedFile *file, const GArray *indexes)
 {
   gboolean judged = FALSE;
-  for (guint i = 0; i < indexes->len; i++) {
-    const LoadedIndex *loaded = &g_array_index (indexes, LoadedIndex, i);
-    gsize size = shard_index_folder_size (loaded->file->target);
-    if (strncmp (file->target, loaded->file->target, size) != 0)
-      continue;
-    if (shard_index_names (loaded->index, file->target + size))
-      return FALSE;
-    judged |= shard_index_folder_size (file->target) == size;
-  }
+  for (guint i = 0; i < indexes->len; i++)
+    {
+      const LoadedIndex *loaded = &g_array_index (indexes, LoadedIndex, i);
+      gsize size = shard_index_folder_size (loaded->file->target);
+      if (strncmp (file->target, loaded->file->target, size) != 0)
+        continue;
+      if (shard_index_names (loaded->index, file->target + size))
+        return FALSE;
+      judged |= shard_index_folder_size (file->target) == size;
+    }
   return judged;
 }
 
@@ -463,16 +475,18 @@ refine_by_indexes (FileSelection *self, FileLoad load, gpointer data, GError **e
 {
   g_autoptr (GArray) indexes = g_array_new (FALSE, FALSE, sizeof (LoadedIndex));
   g_array_set_clear_func (indexes, loaded_index_clear);
-  for (guint i = 0; i < self->files->len; i++) {
-    const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (is_shard_index (self, file) && !load_index (self, file, load, data, indexes, error))
-      return FALSE;
-  }
-  for (guint i = 0; i < self->files->len; i++) {
-    SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
-    if (file->role == FILE_WEIGHTS && is_unnamed (file, indexes))
-      selected_file_drop (file, "the shard index does not name it");
-  }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (is_shard_index (self, file) && !load_index (self, file, load, data, indexes, error))
+        return FALSE;
+    }
+  for (guint i = 0; i < self->files->len; i++)
+    {
+      SelectedFile *file = &g_array_index (self->files, SelectedFile, i);
+      if (file->role == FILE_WEIGHTS && is_unnamed (file, indexes))
+        selected_file_drop (file, "the shard index does not name it");
+    }
   return check_sets (self, error);
 }
 
@@ -486,10 +500,11 @@ refine_pipeline (FileSelection *self, FileLoad load, gpointer data, GError **err
     return FALSE;
   const char *text = g_bytes_get_data (bytes, &size);
   g_autoptr (DiffusersIndex) index = diffusers_index_parse (text != NULL ? text : "", size, error);
-  if (index == NULL) {
-    g_prefix_error (error, "%s: ", file->path);
-    return FALSE;
-  }
+  if (index == NULL)
+    {
+      g_prefix_error (error, "%s: ", file->path);
+      return FALSE;
+    }
   return pipeline_refine (self, index, error);
 }
 

@@ -34,16 +34,14 @@ typedef struct {
 typedef struct {
   ModelFormat format;
   char *variant; /* as wished, or NULL */
-  GArray
-    *files; /* of SelectedFile, in the order given, dropped ones too; those outside `within` are left out */
+  GArray *files; /* of SelectedFile, in the order given, dropped ones too; those outside `within` are left out */
 } FileSelection;
 
 /* `wish` may be NULL. INVALID_ARGUMENT: reason AmbiguousFormat names the formats that all fit;
  * UnsupportedFormat (PickleRejected when there are pickle weights) says for each format why it does not
  * fit; FileRejected names a file that must not be there, or an unsafe, doubled or clashing name;
  * ShardMissing for incomplete numbered sets. NOT_FOUND when `within` is not there. */
-FileSelection *file_selection_new (const SourceFile *files, gsize n_files, const SelectionWish *wish,
-                                   GError **error);
+FileSelection *file_selection_new (const SourceFile *files, gsize n_files, const SelectionWish *wish, GError **error);
 void file_selection_free (FileSelection *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (FileSelection, file_selection_free)
 

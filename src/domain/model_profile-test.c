@@ -68,8 +68,7 @@ expect_list (const GPtrArray *list, const char *expected)
   "{\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"hidden_size\":8,\"intermediate_size\":16," \
   "\"max_position_embeddings\":40960,\"num_attention_heads\":2,\"num_hidden_layers\":1,\"num_key_value_heads\":1," \
   "\"vocab_size\":10,\"torch_dtype\":\"bfloat16\"}"
-#define TENSOR(name, from, to) \
-  "\"" name "\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[" #from "," #to "]}"
+#define TENSOR(name, from, to) "\"" name "\":{\"dtype\":\"BF16\",\"shape\":[4],\"data_offsets\":[" #from "," #to "]}"
 
 static void
 test_safetensors (void)
@@ -134,31 +133,20 @@ test_declarations (void)
       CONFIDENCE_EXACT,
       "",
       FALSE },
-    { { .declared_task = "sentence-similarity" },
-      "sentence-similarity",
-      CONFIDENCE_DECLARED,
-      "Embeddings",
-      FALSE },
-    { { .declared_task = "any-to-any" },
-      "text2text-generation",
-      CONFIDENCE_DERIVED,
-      "Chat TextGeneration",
-      FALSE },
+    { { .declared_task = "sentence-similarity" }, "sentence-similarity", CONFIDENCE_DECLARED, "Embeddings", FALSE },
+    { { .declared_task = "any-to-any" }, "text2text-generation", CONFIDENCE_DERIVED, "Chat TextGeneration", FALSE },
     { { .hinted_task = "rerank" }, "text2text-generation", CONFIDENCE_DERIVED, "Chat TextGeneration", FALSE },
-    { { .declared_task = "no-such-task" },
-      "text2text-generation",
-      CONFIDENCE_DERIVED,
-      "Chat TextGeneration",
-      FALSE },
+    { { .declared_task = "no-such-task" }, "text2text-generation", CONFIDENCE_DERIVED, "Chat TextGeneration", FALSE },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_autoptr (ModelFacts) facts = model_facts_new (MODEL_FORMAT_SAFETENSORS);
-    facts->architecture = g_strdup ("T5ForConditionalGeneration");
-    g_autoptr (ModelProfile) profile = model_profile_new (facts, &cases[i].declaration);
-    g_assert_cmpstr (profile->task, ==, cases[i].task);
-    g_assert_cmpint (profile->task_confidence, ==, cases[i].confidence);
-    expect_list (profile->endpoints, cases[i].endpoints);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (ModelFacts) facts = model_facts_new (MODEL_FORMAT_SAFETENSORS);
+      facts->architecture = g_strdup ("T5ForConditionalGeneration");
+      g_autoptr (ModelProfile) profile = model_profile_new (facts, &cases[i].declaration);
+      g_assert_cmpstr (profile->task, ==, cases[i].task);
+      g_assert_cmpint (profile->task_confidence, ==, cases[i].confidence);
+      expect_list (profile->endpoints, cases[i].endpoints);
+    }
   g_autoptr (ModelFacts) unknown = model_facts_new (MODEL_FORMAT_SAFETENSORS);
   const char *const tasks[] = { "Text-Generation", "text-generation", "other", NULL };
   const ModelDeclaration hinted = { .hinted_task = "text-generation", .provider_tasks = tasks };
@@ -198,21 +186,21 @@ test_tasks (void)
     { "CLIPModel", "clip", TRUE, 0, NULL },
     { NULL, NULL, FALSE, 0, NULL },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_autoptr (ModelFacts) facts = model_facts_new (MODEL_FORMAT_SAFETENSORS);
-    facts->architecture = g_strdup (cases[i].architecture);
-    facts->model_type = g_strdup (cases[i].model_type);
-    facts->has_vision = cases[i].has_vision;
-    facts->n_labels = cases[i].n_labels;
-    g_assert_cmpstr (task_of_safetensors (facts), ==, cases[i].task);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (ModelFacts) facts = model_facts_new (MODEL_FORMAT_SAFETENSORS);
+      facts->architecture = g_strdup (cases[i].architecture);
+      facts->model_type = g_strdup (cases[i].model_type);
+      facts->has_vision = cases[i].has_vision;
+      facts->n_labels = cases[i].n_labels;
+      g_assert_cmpstr (task_of_safetensors (facts), ==, cases[i].task);
+    }
   g_assert_cmpstr (task_normalise ("Text Ranking"), ==, "rerank");
   g_assert_cmpstr (task_normalise ("STS"), ==, "sentence-similarity");
   g_assert_cmpstr (task_normalise ("translation_en_to_fr"), ==, "translation");
   g_assert_null (task_normalise ("nonsense"));
   g_assert_null (task_normalise (NULL));
-  const char *const same[] = { "text-generation", "text_generation", NULL }, *const mixed[] = { "fill-mask",
-                                                                                                "rerank",
+  const char *const same[] = { "text-generation", "text_generation", NULL }, *const mixed[] = { "fill-mask", "rerank",
                                                                                                 NULL };
   g_assert_cmpstr (task_declared (same, "fill-mask"), ==, "text-generation");
   g_assert_cmpstr (task_declared (mixed, "summarization"), ==, "summarization");
@@ -239,11 +227,12 @@ test_pipeline_names (void)
     { "AudioLDM2Pipeline", "text-to-audio", "audioldm" },
     { "PixArtAlphaPipeline", "text-to-image", NULL },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_test_message ("%s", cases[i].class_name);
-    g_assert_cmpstr (task_of_pipeline (cases[i].class_name), ==, cases[i].task);
-    g_assert_cmpstr (family_of_pipeline (cases[i].class_name), ==, cases[i].family);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_test_message ("%s", cases[i].class_name);
+      g_assert_cmpstr (task_of_pipeline (cases[i].class_name), ==, cases[i].task);
+      g_assert_cmpstr (family_of_pipeline (cases[i].class_name), ==, cases[i].family);
+    }
   g_autofree char *family = family_of_architecture ("MistralForCausalLM");
   g_assert_cmpstr (family, ==, "mistral");
 }
@@ -313,8 +302,7 @@ static void
 test_gguf_hints (void)
 {
   g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_GGUF);
-  add_good (inspector, "Mystery-8x7b-instruct-IQ3_XS.gguf",
-            gguf_builder_finish (gguf_builder_new (3, 0, 0), 32, 0));
+  add_good (inspector, "Mystery-8x7b-instruct-IQ3_XS.gguf", gguf_builder_finish (gguf_builder_new (3, 0, 0), 32, 0));
   g_autoptr (ModelProfile) profile = finish (inspector, NULL);
   g_assert_cmpstr (profile->family, ==, "mystery-instruct");
   g_assert_cmpstr (profile->quantization, ==, "iq3_xs");
@@ -332,38 +320,42 @@ test_gguf_hints (void)
     { "gemma-q9", "gemma-q9", NULL, 0 },
     { "mistral.Q5_K_S", "mistral", "q5_k_s", 0 },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_auto (NameHints) hints = name_hints_read (cases[i].stem);
-    g_assert_cmpstr (hints.family, ==, cases[i].family);
-    g_assert_cmpstr (hints.quantization, ==, cases[i].quantization);
-    g_assert_cmpuint (hints.n_parameters, ==, cases[i].n);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_auto (NameHints) hints = name_hints_read (cases[i].stem);
+      g_assert_cmpstr (hints.family, ==, cases[i].family);
+      g_assert_cmpstr (hints.quantization, ==, cases[i].quantization);
+      g_assert_cmpuint (hints.n_parameters, ==, cases[i].n);
+    }
 }
 
 static void
 test_split_gguf (void)
 {
-  for (guint n_given = 1; n_given <= 2; n_given++) {
-    g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_GGUF);
-    for (guint i = 0; i < n_given; i++) {
-      GgufBuilder *b = gguf_builder_new (3, 1, i == 0 ? 4 : 3);
-      if (i == 0)
-        gguf_builder_pair_string (b, "general.architecture", "llama");
-      gguf_builder_pair_u16 (b, "split.no", (guint16) i);
-      gguf_builder_pair_u16 (b, "split.count", 2);
-      gguf_builder_pair_i32 (b, "split.tensors.count", 2);
-      gguf_builder_tensor (b, i == 0 ? "a" : "b", 8, 0, 0, 0);
-      g_autofree char *path = g_strdup_printf ("Q8/m-%05u-of-00002.gguf", i + 1);
-      add_good (inspector, path, gguf_builder_finish (b, 32, 32));
+  for (guint n_given = 1; n_given <= 2; n_given++)
+    {
+      g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_GGUF);
+      for (guint i = 0; i < n_given; i++)
+        {
+          GgufBuilder *b = gguf_builder_new (3, 1, i == 0 ? 4 : 3);
+          if (i == 0)
+            gguf_builder_pair_string (b, "general.architecture", "llama");
+          gguf_builder_pair_u16 (b, "split.no", (guint16) i);
+          gguf_builder_pair_u16 (b, "split.count", 2);
+          gguf_builder_pair_i32 (b, "split.tensors.count", 2);
+          gguf_builder_tensor (b, i == 0 ? "a" : "b", 8, 0, 0, 0);
+          g_autofree char *path = g_strdup_printf ("Q8/m-%05u-of-00002.gguf", i + 1);
+          add_good (inspector, path, gguf_builder_finish (b, 32, 32));
+        }
+      if (n_given == 1)
+        {
+          expect_finish_error (inspector, "ShardMissing", "missing: 2");
+          continue;
+        }
+      g_autoptr (ModelProfile) profile = finish (inspector, NULL);
+      g_assert_cmpuint (profile->parameter_count, ==, 16);
+      g_assert_cmpuint (profile->n_weight_files, ==, 2);
     }
-    if (n_given == 1) {
-      expect_finish_error (inspector, "ShardMissing", "missing: 2");
-      continue;
-    }
-    g_autoptr (ModelProfile) profile = finish (inspector, NULL);
-    g_assert_cmpuint (profile->parameter_count, ==, 16);
-    g_assert_cmpuint (profile->n_weight_files, ==, 2);
-  }
 }
 
 #define INDEX(total)                                                                                     \
@@ -377,8 +369,7 @@ sharded (const char *index, const char *second)
   add_text (inspector, "config.json", QWEN);
   if (index != NULL)
     add_text (inspector, "model.safetensors.index.json", index);
-  add_good (inspector, "model-00001-of-00002.safetensors",
-            fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
+  add_good (inspector, "model-00001-of-00002.safetensors", fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
   if (second != NULL)
     add_good (inspector, "model-00002-of-00002.safetensors", fixture_safetensors (second, 8));
   return inspector;
@@ -414,31 +405,31 @@ test_shards (void)
 static void
 test_pipeline (void)
 {
-  const char *index
-    = "{\"_class_name\":\"StableDiffusionPipeline\",\"scheduler\":[\"diffusers\",\"PNDMScheduler\"],"
-      "\"text_encoder\":[\"transformers\",\"CLIPTextModel\"],\"unet\":[\"diffusers\",\"UNet2D\"]}";
-  for (guint with_text = 0; with_text < 2; with_text++) {
-    g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_DIFFUSERS);
-    add_text (inspector, "model_index.json", index);
-    add_text (inspector, "unet/config.json", "{}");
-    add_good (inspector, "unet/diffusion_pytorch_model.safetensors",
-              fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
-    if (with_text)
-      add_good (inspector, "text_encoder/model.safetensors",
+  const char *index = "{\"_class_name\":\"StableDiffusionPipeline\",\"scheduler\":[\"diffusers\",\"PNDMScheduler\"],"
+                      "\"text_encoder\":[\"transformers\",\"CLIPTextModel\"],\"unet\":[\"diffusers\",\"UNet2D\"]}";
+  for (guint with_text = 0; with_text < 2; with_text++)
+    {
+      g_autoptr (ModelInspector) inspector = model_inspector_new (MODEL_FORMAT_DIFFUSERS);
+      add_text (inspector, "model_index.json", index);
+      add_text (inspector, "unet/config.json", "{}");
+      add_good (inspector, "unet/diffusion_pytorch_model.safetensors",
                 fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
-    if (!with_text) {
-      expect_finish_error (inspector, "PipelineIncomplete", "text_encoder");
-      continue;
+      if (with_text)
+        add_good (inspector, "text_encoder/model.safetensors", fixture_safetensors ("{" TENSOR ("a", 0, 8) "}", 8));
+      if (!with_text)
+        {
+          expect_finish_error (inspector, "PipelineIncomplete", "text_encoder");
+          continue;
+        }
+      g_autoptr (ModelProfile) profile = finish (inspector, NULL);
+      g_assert_cmpstr (profile->architecture, ==, "StableDiffusionPipeline");
+      g_assert_cmpstr (profile->family, ==, "stable-diffusion");
+      g_assert_cmpint (profile->family_confidence, ==, CONFIDENCE_DERIVED);
+      g_assert_cmpuint (profile->parameter_count, ==, 4);
+      g_assert_cmpuint (profile->parameters_in_all, ==, 8);
+      expect_list (profile->endpoints, "ImageGeneration");
+      expect_list (profile->features, "ImageOutput");
     }
-    g_autoptr (ModelProfile) profile = finish (inspector, NULL);
-    g_assert_cmpstr (profile->architecture, ==, "StableDiffusionPipeline");
-    g_assert_cmpstr (profile->family, ==, "stable-diffusion");
-    g_assert_cmpint (profile->family_confidence, ==, CONFIDENCE_DERIVED);
-    g_assert_cmpuint (profile->parameter_count, ==, 4);
-    g_assert_cmpuint (profile->parameters_in_all, ==, 8);
-    expect_list (profile->endpoints, "ImageGeneration");
-    expect_list (profile->features, "ImageOutput");
-  }
 }
 
 static void
@@ -456,12 +447,9 @@ static void
 test_bad_files (void)
 {
   const char *lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
-  expect_add_error (MODEL_FORMAT_SAFETENSORS, "model.safetensors", fixture_text (lfs), "LfsPointer",
-                    "git lfs pull");
-  expect_add_error (MODEL_FORMAT_SAFETENSORS, "tokenizer.json", fixture_text (lfs), "LfsPointer",
-                    "git lfs pull");
-  expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("<html>"), "FormatInvalid",
-                    "web page");
+  expect_add_error (MODEL_FORMAT_SAFETENSORS, "model.safetensors", fixture_text (lfs), "LfsPointer", "git lfs pull");
+  expect_add_error (MODEL_FORMAT_SAFETENSORS, "tokenizer.json", fixture_text (lfs), "LfsPointer", "git lfs pull");
+  expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("<html>"), "FormatInvalid", "web page");
   expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("{"), "FormatInvalid", "bad JSON");
   expect_add_error (MODEL_FORMAT_SAFETENSORS, "config.json", fixture_text ("[]"), "FormatInvalid", "object");
   expect_add_error (MODEL_FORMAT_GGUF, "x.gguf", fixture_text ("GGUF"), "FormatInvalid", "truncated");

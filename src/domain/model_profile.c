@@ -14,8 +14,7 @@
 gboolean
 confidence_is_public (Confidence confidence)
 {
-  return confidence == CONFIDENCE_EXACT || confidence == CONFIDENCE_DECLARED
-         || confidence == CONFIDENCE_DERIVED;
+  return confidence == CONFIDENCE_EXACT || confidence == CONFIDENCE_DECLARED || confidence == CONFIDENCE_DERIVED;
 }
 
 const char *
@@ -67,10 +66,11 @@ model_profile_parse_count (const char *text)
     return 0;
   double number = g_ascii_strtod (text, &end);
   for (guint i = 0; i < G_N_ELEMENTS (scales); i++)
-    if (g_ascii_toupper (*end) == scales[i].letter && (*end == '\0' || end[1] == '\0')) {
-      number = round (number * scales[i].factor);
-      return number >= 1 && number < MAX_COUNT ? (guint64) number : 0;
-    }
+    if (g_ascii_toupper (*end) == scales[i].letter && (*end == '\0' || end[1] == '\0'))
+      {
+        number = round (number * scales[i].factor);
+        return number >= 1 && number < MAX_COUNT ? (guint64) number : 0;
+      }
   return 0;
 }
 
@@ -102,14 +102,14 @@ resolve_task (ModelProfile *self, const ModelFacts *facts, const ModelDeclaratio
   const char *hint = task_normalise (declaration->hinted_task), *derived = NULL;
   gboolean is_any = declared != NULL && strcmp (declared, "any-to-any") == 0;
   gboolean any_hinted = hint != NULL && strcmp (hint, "any-to-any") == 0;
-  switch (self->format) {
-  case MODEL_FORMAT_SAFETENSORS:
-    derived = (is_any || any_hinted) && facts->has_vision ? "image-text-to-text"
-                                                          : task_of_safetensors (facts);
-    break;
-  case MODEL_FORMAT_DIFFUSERS: derived = task_of_pipeline (facts->architecture); break;
-  default: derived = task_of_gguf (facts);
-  }
+  switch (self->format)
+    {
+    case MODEL_FORMAT_SAFETENSORS:
+      derived = (is_any || any_hinted) && facts->has_vision ? "image-text-to-text" : task_of_safetensors (facts);
+      break;
+    case MODEL_FORMAT_DIFFUSERS: derived = task_of_pipeline (facts->architecture); break;
+    default: derived = task_of_gguf (facts);
+    }
   set_text (&self->task, &self->task_confidence, explicit_task, CONFIDENCE_EXACT);
   if (!is_any)
     set_text (&self->task, &self->task_confidence, declared, CONFIDENCE_DECLARED);
@@ -123,17 +123,18 @@ resolve_names (ModelProfile *self, const ModelFacts *facts, const ModelDeclarati
 {
   set_text (&self->architecture, &self->architecture_confidence, facts->architecture, CONFIDENCE_EXACT);
   set_text (&self->family, &self->family_confidence, declaration->family, CONFIDENCE_DECLARED);
-  if (facts->model_type != NULL) {
-    g_autofree char *lower = g_ascii_strdown (facts->model_type, -1);
-    set_text (&self->family, &self->family_confidence, lower, CONFIDENCE_EXACT);
-  }
+  if (facts->model_type != NULL)
+    {
+      g_autofree char *lower = g_ascii_strdown (facts->model_type, -1);
+      set_text (&self->family, &self->family_confidence, lower, CONFIDENCE_EXACT);
+    }
   if (self->format == MODEL_FORMAT_DIFFUSERS)
-    set_text (&self->family, &self->family_confidence, family_of_pipeline (facts->architecture),
-              CONFIDENCE_DERIVED);
-  if (self->format == MODEL_FORMAT_SAFETENSORS && facts->architecture != NULL) {
-    g_autofree char *base = family_of_architecture (facts->architecture);
-    set_text (&self->family, &self->family_confidence, base, CONFIDENCE_DERIVED);
-  }
+    set_text (&self->family, &self->family_confidence, family_of_pipeline (facts->architecture), CONFIDENCE_DERIVED);
+  if (self->format == MODEL_FORMAT_SAFETENSORS && facts->architecture != NULL)
+    {
+      g_autofree char *base = family_of_architecture (facts->architecture);
+      set_text (&self->family, &self->family_confidence, base, CONFIDENCE_DERIVED);
+    }
   set_text (&self->family, &self->family_confidence, hints->family, CONFIDENCE_HINT);
 }
 
@@ -143,8 +144,7 @@ resolve_quantization (ModelProfile *self, const ModelFacts *facts, const ModelDe
 {
   set_text (&self->quantization, &self->quantization_confidence, facts->quantization,
             confidence_of (facts->quantization_origin));
-  set_text (&self->quantization, &self->quantization_confidence, declaration->quantization,
-            CONFIDENCE_DECLARED);
+  set_text (&self->quantization, &self->quantization_confidence, declaration->quantization, CONFIDENCE_DECLARED);
   set_text (&self->quantization, &self->quantization_confidence, hints->quantization, CONFIDENCE_HINT);
 }
 
@@ -157,9 +157,8 @@ bytes_per_parameter (const char *quantization, const char *precision)
     gboolean starts;
     double bytes;
   } quantizations[] = {
-    { "nf4", FALSE, 0.5 },  { "fp4", FALSE, 0.5 }, { "4bit", FALSE, 0.5 },
-    { "int4", FALSE, 0.5 }, { "q4", TRUE, 0.5 },   { "iq4", TRUE, 0.5 },
-    { "8bit", FALSE, 1 },   { "int8", FALSE, 1 },  { "q8", TRUE, 1 },
+    { "nf4", FALSE, 0.5 }, { "fp4", FALSE, 0.5 }, { "4bit", FALSE, 0.5 }, { "int4", FALSE, 0.5 }, { "q4", TRUE, 0.5 },
+    { "iq4", TRUE, 0.5 },  { "8bit", FALSE, 1 },  { "int8", FALSE, 1 },   { "q8", TRUE, 1 },
   };
   static const struct {
     const char *precision;
@@ -183,8 +182,7 @@ bytes_per_parameter (const char *quantization, const char *precision)
 static double
 estimate_by_formula (const ModelFacts *facts)
 {
-  double hidden = (double) facts->hidden_size, ffn = (double) facts->ffn_size,
-         layers = (double) facts->n_layers;
+  double hidden = (double) facts->hidden_size, ffn = (double) facts->ffn_size, layers = (double) facts->n_layers;
   double vocab = (double) facts->vocab_size, kv = hidden;
   if (hidden == 0 || ffn == 0 || layers == 0 || vocab == 0)
     return 0;
@@ -211,8 +209,7 @@ resolve_parameters (ModelProfile *self, const ModelFacts *facts, const ModelDecl
   set_number (slot, &self->parameter_confidence, model_profile_parse_count (declaration->parameter_text),
               CONFIDENCE_DECLARED);
   if (self->format == MODEL_FORMAT_SAFETENSORS)
-    set_number (slot, &self->parameter_confidence, to_count (estimate_by_formula (facts)),
-                CONFIDENCE_ESTIMATED);
+    set_number (slot, &self->parameter_confidence, to_count (estimate_by_formula (facts)), CONFIDENCE_ESTIMATED);
   set_number (slot, &self->parameter_confidence, facts->n_parameters, from_files); /* elements as stored */
   set_number (slot, &self->parameter_confidence, hints->n_parameters, CONFIDENCE_HINT);
   if (self->format != MODEL_FORMAT_DIFFUSERS && facts->n_models <= 1)
@@ -232,12 +229,12 @@ add_words (GPtrArray *list, const char *words)
 static void
 resolve_capabilities (ModelProfile *self, const ModelFacts *facts)
 {
-  const TaskMeaning *meaning = confidence_is_public (self->task_confidence) ? task_meaning (self->task)
-                                                                            : NULL;
-  if (meaning != NULL) {
-    add_words (self->endpoints, meaning->endpoints);
-    add_words (self->features, meaning->features);
-  }
+  const TaskMeaning *meaning = confidence_is_public (self->task_confidence) ? task_meaning (self->task) : NULL;
+  if (meaning != NULL)
+    {
+      add_words (self->endpoints, meaning->endpoints);
+      add_words (self->features, meaning->features);
+    }
   if (facts->template_has_tools && self->format != MODEL_FORMAT_DIFFUSERS)
     g_ptr_array_add (self->features, g_strdup ("ToolCalling"));
 }
@@ -245,13 +242,14 @@ resolve_capabilities (ModelProfile *self, const ModelFacts *facts)
 static void
 resolve_source_tasks (ModelProfile *self, const char *const *tasks)
 {
-  for (; tasks != NULL && *tasks != NULL && self->source_tasks->len < MAX_SOURCE_TASKS; tasks++) {
-    g_autofree char *lower = g_ascii_strdown (*tasks, -1);
-    gsize size = strlen (lower);
-    if (size > 0 && size <= MAX_TASK_BYTES
-        && !g_ptr_array_find_with_equal_func (self->source_tasks, lower, g_str_equal, NULL))
-      g_ptr_array_add (self->source_tasks, g_steal_pointer (&lower));
-  }
+  for (; tasks != NULL && *tasks != NULL && self->source_tasks->len < MAX_SOURCE_TASKS; tasks++)
+    {
+      g_autofree char *lower = g_ascii_strdown (*tasks, -1);
+      gsize size = strlen (lower);
+      if (size > 0 && size <= MAX_TASK_BYTES
+          && !g_ptr_array_find_with_equal_func (self->source_tasks, lower, g_str_equal, NULL))
+        g_ptr_array_add (self->source_tasks, g_steal_pointer (&lower));
+    }
 }
 
 static void
@@ -290,8 +288,7 @@ model_profile_new (const ModelFacts *facts, const ModelDeclaration *declaration)
   resolve_quantization (self, facts, declaration, &hints);
   resolve_footprint (self, facts);
   resolve_parameters (self, facts, declaration, &hints);
-  set_number (&self->context_tokens, &self->context_confidence, declaration->context_tokens,
-              CONFIDENCE_DECLARED);
+  set_number (&self->context_tokens, &self->context_confidence, declaration->context_tokens, CONFIDENCE_DECLARED);
   set_number (&self->context_tokens, &self->context_confidence, facts->context_tokens,
               confidence_of (facts->context_origin));
   self->context_source = g_strdup (declaration->context_tokens > 0 ? "declared" : facts->context_source);

@@ -106,11 +106,12 @@ task_declared (const char *const *model_index_tasks, const char *pipeline_tag)
 {
   const char *agreed = NULL;
   gboolean differ = FALSE;
-  for (; model_index_tasks != NULL && *model_index_tasks != NULL; model_index_tasks++) {
-    const char *task = task_normalise (*model_index_tasks);
-    differ |= task == NULL || (agreed != NULL && agreed != task);
-    agreed = task;
-  }
+  for (; model_index_tasks != NULL && *model_index_tasks != NULL; model_index_tasks++)
+    {
+      const char *task = task_normalise (*model_index_tasks);
+      differ |= task == NULL || (agreed != NULL && agreed != task);
+      agreed = task;
+    }
   return agreed != NULL && !differ ? agreed : task_normalise (pipeline_tag);
 }
 
@@ -171,10 +172,11 @@ static gsize
 base_size (const char *architecture, guint *out_row)
 {
   for (guint i = 0; i < G_N_ELEMENTS (suffixes); i++)
-    if (g_str_has_suffix (architecture, suffixes[i].suffix)) {
-      *out_row = i;
-      return strlen (architecture) - strlen (suffixes[i].suffix);
-    }
+    if (g_str_has_suffix (architecture, suffixes[i].suffix))
+      {
+        *out_row = i;
+        return strlen (architecture) - strlen (suffixes[i].suffix);
+      }
   *out_row = G_N_ELEMENTS (suffixes);
   return strlen (architecture);
 }
@@ -292,9 +294,10 @@ family_of_architecture (const char *architecture)
                                          "Model" };
   gsize size = strlen (architecture);
   for (guint i = 0; i < G_N_ELEMENTS (endings); i++)
-    if (g_str_has_suffix (architecture, endings[i])) {
-      size -= strlen (endings[i]);
-      break;
-    }
+    if (g_str_has_suffix (architecture, endings[i]))
+      {
+        size -= strlen (endings[i]);
+        break;
+      }
   return g_ascii_strdown (architecture, (gssize) size);
 }

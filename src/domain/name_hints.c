@@ -50,17 +50,17 @@ name_hints_read (const char *stem)
     if (*c == '.' && c > lower && !(g_ascii_isdigit (c[-1]) && g_ascii_isdigit (c[1])))
       *c = '-';
   g_auto (GStrv) words = g_strsplit_set (lower, "- ", -1);
-  for (guint i = 0; words[i] != NULL; i++) {
-    double size = size_in_billions (words[i]);
-    billions = MAX (billions, size);
-    if (self.quantization != NULL)
-      continue;
-    if (is_quantization (words[i]))
-      self.quantization = g_strdup (words[i]);
-    else if (size == 0 && words[i][0] != '\0' && strcmp (words[i], "f16") != 0
-             && strcmp (words[i], "bf16") != 0)
-      g_string_append_printf (family, "%s%s", family->len > 0 ? "-" : "", words[i]);
-  }
+  for (guint i = 0; words[i] != NULL; i++)
+    {
+      double size = size_in_billions (words[i]);
+      billions = MAX (billions, size);
+      if (self.quantization != NULL)
+        continue;
+      if (is_quantization (words[i]))
+        self.quantization = g_strdup (words[i]);
+      else if (size == 0 && words[i][0] != '\0' && strcmp (words[i], "f16") != 0 && strcmp (words[i], "bf16") != 0)
+        g_string_append_printf (family, "%s%s", family->len > 0 ? "-" : "", words[i]);
+    }
   if (self.quantization == NULL)
     self.quantization = find_float (lower);
   self.n_parameters = (guint64) (billions * 1e9);

@@ -4,12 +4,11 @@
 
 #include "formats/shard_name.h"
 
-#define fail_incomplete(error, ...) \
-  am_fail (error, AM_ERROR_INVALID_ARGUMENT, "PipelineIncomplete", __VA_ARGS__)
+#define fail_incomplete(error, ...) am_fail (error, AM_ERROR_INVALID_ARGUMENT, "PipelineIncomplete", __VA_ARGS__)
 
 /* Longest first: "model" begins no other, but "pytorch_model" ends one. */
-static const char *const weight_stems[] = { "diffusion_pytorch_model", "pytorch_lora_weights",
-                                            "pytorch_model", "adapter_model", "model" };
+static const char *const weight_stems[] = { "diffusion_pytorch_model", "pytorch_lora_weights", "pytorch_model",
+                                            "adapter_model", "model" };
 
 /* What the name of a weight file or index says. */
 typedef struct {
@@ -45,21 +44,23 @@ parse_weight_name (const char *target)
   ShardName shard;
   if (shard_name_parse (name, &shard))
     memmove (name + shard.stem_size, shard.rest, strlen (shard.rest) + 1);
-  for (guint i = 0; i < G_N_ELEMENTS (weight_stems); i++) {
-    gsize size = strlen (weight_stems[i]);
-    if (strncmp (name, weight_stems[i], size) != 0 || name[size] != '.')
-      continue;
-    cut_out (name, ".safetensors");
-    cut_out (name, ".bin");
-    cut_out (name, ".index");
-    if (g_str_has_suffix (name, ".json"))
-      name[strlen (name) - strlen (".json")] = '\0';
-    if (name[size] == '.') {
-      g_free (result.variant);
-      result.variant = g_strdup (name + size + 1);
+  for (guint i = 0; i < G_N_ELEMENTS (weight_stems); i++)
+    {
+      gsize size = strlen (weight_stems[i]);
+      if (strncmp (name, weight_stems[i], size) != 0 || name[size] != '.')
+        continue;
+      cut_out (name, ".safetensors");
+      cut_out (name, ".bin");
+      cut_out (name, ".index");
+      if (g_str_has_suffix (name, ".json"))
+        name[strlen (name) - strlen (".json")] = '\0';
+      if (name[size] == '.')
+        {
+          g_free (result.variant);
+          result.variant = g_strdup (name + size + 1);
+        }
+      break;
     }
-    break;
-  }
   return result;
 }
 
@@ -68,15 +69,13 @@ static char *
 component_of (const char *target)
 {
   const char *slash = strchr (target, '/');
-  return slash != NULL && strchr (slash + 1, '/') == NULL ? g_strndup (target, (gsize) (slash - target))
-                                                          : NULL;
+  return slash != NULL && strchr (slash + 1, '/') == NULL ? g_strndup (target, (gsize) (slash - target)) : NULL;
 }
 
 static gboolean
 is_index_name (const char *target)
 {
-  return strstr (target, ".index.") != NULL && g_str_has_suffix (target, ".json")
-         && strchr (target, '/') != NULL;
+  return strstr (target, ".index.") != NULL && g_str_has_suffix (target, ".json") && strchr (target, '/') != NULL;
 }
 
 /* Which weights a component's folder has. */
@@ -104,11 +103,12 @@ static void
 note_weights (GArray *components, const char *folder, const WeightName *name, const char *variant)
 {
   Component *component = find_component (components, folder);
-  if (component == NULL) {
-    Component fresh = { .name = g_strdup (folder) };
-    g_array_append_val (components, fresh);
-    component = &g_array_index (components, Component, components->len - 1);
-  }
+  if (component == NULL)
+    {
+      Component fresh = { .name = g_strdup (folder) };
+      g_array_append_val (components, fresh);
+      component = &g_array_index (components, Component, components->len - 1);
+    }
   gboolean is_plain = name->variant[0] == '\0';
   if (is_plain || variant == NULL || strcmp (name->variant, variant) == 0)
     component->has[name->safetensors][!is_plain] = TRUE;
@@ -120,19 +120,20 @@ take_stock (FileSelection *selection)
 {
   GArray *components = g_array_new (FALSE, FALSE, sizeof (Component));
   g_array_set_clear_func (components, component_clear);
-  for (guint i = 0; i < selection->files->len; i++) {
-    SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
-    if (file->role != FILE_WEIGHTS)
-      continue;
-    g_autofree char *folder = component_of (file->target);
-    g_auto (WeightName) name = parse_weight_name (file->target);
-    if (folder != NULL)
-      note_weights (components, folder, &name, selection->variant);
-    else
-      selected_file_drop (file, strchr (file->target, '/') == NULL
-                                  ? "a checkpoint of the whole pipeline, which its folders hold"
-                                  : "deeper than a component's folder");
-  }
+  for (guint i = 0; i < selection->files->len; i++)
+    {
+      SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
+      if (file->role != FILE_WEIGHTS)
+        continue;
+      g_autofree char *folder = component_of (file->target);
+      g_auto (WeightName) name = parse_weight_name (file->target);
+      if (folder != NULL)
+        note_weights (components, folder, &name, selection->variant);
+      else
+        selected_file_drop (file, strchr (file->target, '/') == NULL
+                                    ? "a checkpoint of the whole pipeline, which its folders hold"
+                                    : "deeper than a component's folder");
+    }
   return components;
 }
 
@@ -142,11 +143,12 @@ choose (const Component *component, const char *variant, gboolean *out_safetenso
 {
   for (int safetensors = 1; safetensors >= 0; safetensors--)
     for (int in_variant = variant != NULL; in_variant >= 0; in_variant--)
-      if (component->has[safetensors][in_variant]) {
-        *out_safetensors = safetensors;
-        *out_variant = in_variant;
-        return TRUE;
-      }
+      if (component->has[safetensors][in_variant])
+        {
+          *out_safetensors = safetensors;
+          *out_variant = in_variant;
+          return TRUE;
+        }
   return FALSE;
 }
 
@@ -161,11 +163,12 @@ decide (const Component *component, const char *variant, SelectedFile *file)
     selected_file_drop (file, safetensors ? "the same weights as safetensors are there" : "of another form");
   else if (strcmp (name.variant, in_variant ? variant : "") != 0)
     selected_file_drop (file, "another variant of the weights");
-  else if (in_variant && file->role == FILE_DROPPED) { /* an index.fp16.json, which is in no list */
-    file->role = FILE_COMPANION;
-    g_free (file->why);
-    file->why = g_strdup ("the variant's shard index");
-  }
+  else if (in_variant && file->role == FILE_DROPPED)
+    { /* an index.fp16.json, which is in no list */
+      file->role = FILE_COMPANION;
+      g_free (file->why);
+      file->why = g_strdup ("the variant's shard index");
+    }
 }
 
 static gboolean
@@ -173,19 +176,19 @@ check_choices (const GArray *components, const char *variant, GError **error)
 {
   g_autoptr (GString) lacking = g_string_new (NULL);
   gboolean safetensors, in_variant, any_variant = variant == NULL;
-  for (guint i = 0; i < components->len; i++) {
-    const Component *component = &g_array_index (components, Component, i);
-    if (!choose (component, variant, &safetensors, &in_variant))
-      g_string_append_printf (lacking, "%s%s", lacking->len > 0 ? ", " : "", component->name);
-    else
-      any_variant |= in_variant;
-  }
+  for (guint i = 0; i < components->len; i++)
+    {
+      const Component *component = &g_array_index (components, Component, i);
+      if (!choose (component, variant, &safetensors, &in_variant))
+        g_string_append_printf (lacking, "%s%s", lacking->len > 0 ? ", " : "", component->name);
+      else
+        any_variant |= in_variant;
+    }
   if (lacking->len > 0)
     return fail_incomplete (error, "these parts of the pipeline have no weights %s%s: %s",
                             variant != NULL ? "that are plain or of the variant " : "without a variant",
                             variant != NULL ? variant : "", lacking->str);
-  return any_variant
-         || fail_incomplete (error, "no part of the pipeline has weights of the variant %s", variant);
+  return any_variant || fail_incomplete (error, "no part of the pipeline has weights of the variant %s", variant);
 }
 
 gboolean
@@ -194,13 +197,14 @@ pipeline_select (FileSelection *selection, GError **error)
   g_autoptr (GArray) components = take_stock (selection);
   if (!check_choices (components, selection->variant, error))
     return FALSE;
-  for (guint i = 0; i < selection->files->len; i++) {
-    SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
-    g_autofree char *folder = component_of (file->target);
-    const Component *component = folder != NULL ? find_component (components, folder) : NULL;
-    if (component != NULL && (file->role == FILE_WEIGHTS || is_index_name (file->target)))
-      decide (component, selection->variant, file);
-  }
+  for (guint i = 0; i < selection->files->len; i++)
+    {
+      SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
+      g_autofree char *folder = component_of (file->target);
+      const Component *component = folder != NULL ? find_component (components, folder) : NULL;
+      if (component != NULL && (file->role == FILE_WEIGHTS || is_index_name (file->target)))
+        decide (component, selection->variant, file);
+    }
   return TRUE;
 }
 
@@ -215,12 +219,13 @@ has_kept (const FileSelection *selection, const char *folder, const char *name)
 static gboolean
 has_weights (const FileSelection *selection, const char *folder)
 {
-  for (guint i = 0; i < selection->files->len; i++) {
-    const SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
-    g_autofree char *component = file->role == FILE_WEIGHTS ? component_of (file->target) : NULL;
-    if (component != NULL && strcmp (component, folder) == 0)
-      return TRUE;
-  }
+  for (guint i = 0; i < selection->files->len; i++)
+    {
+      const SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
+      g_autofree char *component = file->role == FILE_WEIGHTS ? component_of (file->target) : NULL;
+      if (component != NULL && strcmp (component, folder) == 0)
+        return TRUE;
+    }
   return FALSE;
 }
 
@@ -239,14 +244,15 @@ static const struct {
 static void
 list_missing (const FileSelection *selection, const DiffusersComponent *component, GString *missing)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (needs); i++) {
-    gboolean found = needs[i].kind != component->kind;
-    for (guint j = 0; !found && needs[i].any_of[j] != NULL; j++)
-      found = has_kept (selection, component->name, needs[i].any_of[j]);
-    if (!found)
-      g_string_append_printf (missing, "%s%s/%s", missing->len > 0 ? ", " : "", component->name,
-                              needs[i].any_of[0]);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (needs); i++)
+    {
+      gboolean found = needs[i].kind != component->kind;
+      for (guint j = 0; !found && needs[i].any_of[j] != NULL; j++)
+        found = has_kept (selection, component->name, needs[i].any_of[j]);
+      if (!found)
+        g_string_append_printf (missing, "%s%s/%s", missing->len > 0 ? ", " : "", component->name,
+                                needs[i].any_of[0]);
+    }
   if (component->kind == DIFFUSERS_MODEL && !has_weights (selection, component->name))
     g_string_append_printf (missing, "%sweights of %s", missing->len > 0 ? ", " : "", component->name);
 }
@@ -255,13 +261,14 @@ gboolean
 pipeline_refine (FileSelection *selection, const DiffusersIndex *index, GError **error)
 {
   g_autoptr (GString) missing = g_string_new (NULL);
-  for (guint i = 0; i < selection->files->len; i++) {
-    SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
-    const char *slash = strchr (file->target, '/');
-    g_autofree char *folder = slash != NULL ? g_strndup (file->target, (gsize) (slash - file->target)) : NULL;
-    if (folder != NULL && selected_file_is_kept (file) && diffusers_index_find (index, folder) == NULL)
-      selected_file_drop (file, "model_index.json does not name its folder");
-  }
+  for (guint i = 0; i < selection->files->len; i++)
+    {
+      SelectedFile *file = &g_array_index (selection->files, SelectedFile, i);
+      const char *slash = strchr (file->target, '/');
+      g_autofree char *folder = slash != NULL ? g_strndup (file->target, (gsize) (slash - file->target)) : NULL;
+      if (folder != NULL && selected_file_is_kept (file) && diffusers_index_find (index, folder) == NULL)
+        selected_file_drop (file, "model_index.json does not name its folder");
+    }
   for (guint i = 0; i < index->components->len; i++)
     list_missing (selection, &g_array_index (index->components, DiffusersComponent, i), missing);
   return missing->len == 0 || fail_incomplete (error, "the pipeline is incomplete: missing %s", missing->str);

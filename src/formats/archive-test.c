@@ -91,20 +91,21 @@ unpack (GBytes *bytes, guint64 max_total_bytes, char **out_top, GError **error)
   if (out_top != NULL)
     *out_top = g_strdup (listing->top_folder);
   g_autoptr (ArchiveStream) stream = archive_stream_new (NULL, reader, listing, error);
-  while (stream != NULL) {
-    char buffer[7];
-    gssize got = 0;
-    if (!archive_stream_next (stream, &entry, error))
-      return NULL;
-    if (entry == NULL)
-      return g_string_free (g_steal_pointer (&all), FALSE);
-    g_string_append_printf (all, "%s=", entry->path);
-    while ((got = archive_stream_read (stream, buffer, sizeof buffer, error)) > 0)
-      g_string_append_len (all, buffer, got);
-    if (got < 0)
-      return NULL;
-    g_string_append_c (all, ';');
-  }
+  while (stream != NULL)
+    {
+      char buffer[7];
+      gssize got = 0;
+      if (!archive_stream_next (stream, &entry, error))
+        return NULL;
+      if (entry == NULL)
+        return g_string_free (g_steal_pointer (&all), FALSE);
+      g_string_append_printf (all, "%s=", entry->path);
+      while ((got = archive_stream_read (stream, buffer, sizeof buffer, error)) > 0)
+        g_string_append_len (all, buffer, got);
+      if (got < 0)
+        return NULL;
+      g_string_append_c (all, ';');
+    }
   return NULL;
 }
 
@@ -135,25 +136,26 @@ static const ArchiveKind kinds[] = { ARCHIVE_TAR, ARCHIVE_TAR_GZIP, ARCHIVE_TAR_
 static void
 test_good (void)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++) {
-    Maker *maker = maker_new (kinds[i]);
-    maker_add (maker, "model/", AE_IFDIR, NULL, NULL, 0);
-    maker_file (maker, "model/config.json", "{}");
-    maker_file (maker, "model/sub/empty", "");
-    maker_file (maker, "model/\xd0\xb9.safetensors", "0123456789");
-    maker_file (maker, "__MACOSX/model/._config.json", "x");
-    expect_content (maker_finish (maker),
-                    "config.json={};sub/empty=;\xd0\xb9.safetensors=0123456789;"
-                    "__MACOSX/model/._config.json=x;",
-                    "model");
-    maker = maker_new (kinds[i]);
-    maker_file (maker, "./a/config.json", "{}");
-    maker_file (maker, "./ab/x", "y");
-    expect_content (maker_finish (maker), "a/config.json={};ab/x=y;", NULL);
-    maker = maker_new (kinds[i]);
-    maker_file (maker, "only.gguf", "GGUF");
-    expect_content (maker_finish (maker), "only.gguf=GGUF;", NULL);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
+    {
+      Maker *maker = maker_new (kinds[i]);
+      maker_add (maker, "model/", AE_IFDIR, NULL, NULL, 0);
+      maker_file (maker, "model/config.json", "{}");
+      maker_file (maker, "model/sub/empty", "");
+      maker_file (maker, "model/\xd0\xb9.safetensors", "0123456789");
+      maker_file (maker, "__MACOSX/model/._config.json", "x");
+      expect_content (maker_finish (maker),
+                      "config.json={};sub/empty=;\xd0\xb9.safetensors=0123456789;"
+                      "__MACOSX/model/._config.json=x;",
+                      "model");
+      maker = maker_new (kinds[i]);
+      maker_file (maker, "./a/config.json", "{}");
+      maker_file (maker, "./ab/x", "y");
+      expect_content (maker_finish (maker), "a/config.json={};ab/x=y;", NULL);
+      maker = maker_new (kinds[i]);
+      maker_file (maker, "only.gguf", "GGUF");
+      expect_content (maker_finish (maker), "only.gguf=GGUF;", NULL);
+    }
 }
 
 static GBytes *
@@ -186,11 +188,12 @@ test_hostile_entries (void)
     { "config.json/x", AE_IFREG, NULL, "both a file and a folder" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
-    for (guint j = 0; j < G_N_ELEMENTS (cases); j++) {
-      g_autofree char *shown = g_strescape (cases[j].path, NULL);
-      g_test_message ("%d %s", kinds[i], shown);
-      expect_error (with_entry (kinds[i], cases[j].path, cases[j].type, cases[j].target), cases[j].part);
-    }
+    for (guint j = 0; j < G_N_ELEMENTS (cases); j++)
+      {
+        g_autofree char *shown = g_strescape (cases[j].path, NULL);
+        g_test_message ("%d %s", kinds[i], shown);
+        expect_error (with_entry (kinds[i], cases[j].path, cases[j].type, cases[j].target), cases[j].part);
+      }
   expect_error (with_entry (ARCHIVE_TAR, "hard", AE_IFREG, "config.json"), "link");
   expect_error (with_entry (ARCHIVE_TAR, "pipe", AE_IFIFO, NULL), "device");
   expect_error (with_entry (ARCHIVE_TAR, "disk", AE_IFBLK, NULL), "device");
@@ -202,24 +205,25 @@ test_hostile_entries (void)
 static void
 test_truncation (void)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++) {
-    Maker *maker = maker_new (kinds[i]);
-    maker_file (maker, "a", "first");
-    maker_file (maker, "b", "second");
-    g_autoptr (GBytes) whole = maker_finish (maker);
-    gsize size = g_bytes_get_size (whole);
-    /* A tar ends with one block of zeros at least; libarchive writes more, which may be cut. */
-    gsize least = kinds[i] == ARCHIVE_TAR ? 5 * 512 : kinds[i] == ARCHIVE_ZIP ? size : size - 16;
-    for (gsize cut = 0; cut < least; cut++) {
-      g_autoptr (GError) error = NULL;
-      g_autoptr (GBytes) part = g_bytes_new_from_bytes (whole, 0, cut);
-      g_autofree char *found = unpack (part, NO_LIMIT, NULL, &error);
-      if (found != NULL)
-        g_error ("kind %u, cut at %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT ": %s", kinds[i], cut, size,
-                 found);
-      g_assert_nonnull (error);
+  for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
+    {
+      Maker *maker = maker_new (kinds[i]);
+      maker_file (maker, "a", "first");
+      maker_file (maker, "b", "second");
+      g_autoptr (GBytes) whole = maker_finish (maker);
+      gsize size = g_bytes_get_size (whole);
+      /* A tar ends with one block of zeros at least; libarchive writes more, which may be cut. */
+      gsize least = kinds[i] == ARCHIVE_TAR ? 5 * 512 : kinds[i] == ARCHIVE_ZIP ? size : size - 16;
+      for (gsize cut = 0; cut < least; cut++)
+        {
+          g_autoptr (GError) error = NULL;
+          g_autoptr (GBytes) part = g_bytes_new_from_bytes (whole, 0, cut);
+          g_autofree char *found = unpack (part, NO_LIMIT, NULL, &error);
+          if (found != NULL)
+            g_error ("kind %u, cut at %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT ": %s", kinds[i], cut, size, found);
+          g_assert_nonnull (error);
+        }
     }
-  }
 }
 
 static void
@@ -257,26 +261,28 @@ test_limits (void)
   gsize bomb_size = ARCHIVE_RATIO_FREE_BYTES + 4096;
   g_autofree guint8 *zeros = g_malloc0 (bomb_size);
   static const ArchiveKind packed[] = { ARCHIVE_TAR_ZSTD, ARCHIVE_TAR_GZIP, ARCHIVE_ZIP };
-  for (guint i = 0; i < G_N_ELEMENTS (packed); i++) {
-    maker = maker_new (packed[i]);
-    maker_add (maker, "bomb", AE_IFREG, NULL, zeros, bomb_size);
-    g_autoptr (GBytes) bomb = maker_finish (maker);
-    g_autofree char *found = unpack (bomb, NO_LIMIT, NULL, &error);
-    gboolean over = bomb_size / ARCHIVE_MAX_RATIO >= g_bytes_get_size (bomb);
-    g_assert_true (over ? found == NULL : found != NULL);
-    if (over)
-      fixture_assert_error (&error, "times its size");
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (packed); i++)
+    {
+      maker = maker_new (packed[i]);
+      maker_add (maker, "bomb", AE_IFREG, NULL, zeros, bomb_size);
+      g_autoptr (GBytes) bomb = maker_finish (maker);
+      g_autofree char *found = unpack (bomb, NO_LIMIT, NULL, &error);
+      gboolean over = bomb_size / ARCHIVE_MAX_RATIO >= g_bytes_get_size (bomb);
+      g_assert_true (over ? found == NULL : found != NULL);
+      if (over)
+        fixture_assert_error (&error, "times its size");
+    }
 }
 
 static void
 test_many_entries (void)
 {
   Maker *maker = maker_new (ARCHIVE_TAR_GZIP);
-  for (guint i = 0; i <= ARCHIVE_MAX_ENTRIES; i++) {
-    g_autofree char *name = g_strdup_printf ("%u", i);
-    maker_file (maker, name, "");
-  }
+  for (guint i = 0; i <= ARCHIVE_MAX_ENTRIES; i++)
+    {
+      g_autofree char *name = g_strdup_printf ("%u", i);
+      maker_file (maker, name, "");
+    }
   expect_error (maker_finish (maker), "more than 100000 entries");
 }
 
@@ -346,15 +352,12 @@ test_zip_lies (void)
   expect_lie (good, (ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, "nconsistent");
   expect_lie (good, (ZipHeader){ "name.bin", CRC, 9, 8, 0, 0 }, "nconsistent");
   expect_lie ((ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, good, "nconsistent");
-  expect_lie ((ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, (ZipHeader){ "name.bin", 1, 8, 8, 0, 0 },
-              "bad archive");
+  expect_lie ((ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, (ZipHeader){ "name.bin", 1, 8, 8, 0, 0 }, "bad archive");
   expect_lie ((ZipHeader){ "name.bin", CRC, 8, 8, FLAG_ENCRYPTED, 0 },
               (ZipHeader){ "name.bin", CRC, 8, 8, FLAG_ENCRYPTED, 0 }, "encrypted");
   expect_lie ((ZipHeader){ "../../x1", CRC, 8, 8, 0, 0 }, good, "unsafe name");
-  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 }, (ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 },
-              "bad archive");
-  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, (ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 },
-              "bad archive");
+  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 }, (ZipHeader){ "name.bin", CRC, 8, 8, 0, 8 }, "bad archive");
+  expect_lie ((ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, (ZipHeader){ "name.bin", CRC, 8, 9, 0, 0 }, "bad archive");
   expect_lie ((ZipHeader){ "name.bin", CRC, 800, 800, 0, 0 }, (ZipHeader){ "name.bin", CRC, 800, 800, 0, 0 },
               "bad archive");
 }

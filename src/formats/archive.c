@@ -46,10 +46,11 @@ on_read (struct archive *lib, void *data, const void **out_block)
   gsize size = (gsize) MIN ((guint64) BLOCK_BYTES, self->reader->size_bytes - self->pos);
   *out_block = self->block;
   if (!ctx_check (self->ctx, &self->error)
-      || !reader_read_at (self->ctx, self->reader, self->pos, self->block, size, &self->error)) {
-    archive_set_error (lib, EIO, "read failed");
-    return -1;
-  }
+      || !reader_read_at (self->ctx, self->reader, self->pos, self->block, size, &self->error))
+    {
+      archive_set_error (lib, EIO, "read failed");
+      return -1;
+    }
   self->pos += size;
   return (la_ssize_t) size;
 }
@@ -60,11 +61,11 @@ on_seek (struct archive *lib, void *data, la_int64_t offset, int whence)
   Source *self = data;
   gint64 base = whence == SEEK_SET ? 0 : (gint64) (whence == SEEK_CUR ? self->pos : self->reader->size_bytes);
   gint64 target;
-  if (__builtin_add_overflow (base, offset, &target) || target < 0
-      || (guint64) target > self->reader->size_bytes) {
-    archive_set_error (lib, EIO, "an offset beyond the end");
-    return ARCHIVE_FATAL;
-  }
+  if (__builtin_add_overflow (base, offset, &target) || target < 0 || (guint64) target > self->reader->size_bytes)
+    {
+      archive_set_error (lib, EIO, "an offset beyond the end");
+      return ARCHIVE_FATAL;
+    }
   self->pos = (guint64) target;
   return target;
 }
@@ -115,10 +116,11 @@ source_fail (Source *self, GError **error)
   const char *text = archive_error_string (self->lib);
   if (text != NULL && strcmp (text, "Unrecognized archive format") == 0)
     text = no_format[self->kind];
-  if (self->error != NULL) {
-    g_propagate_error (error, g_steal_pointer (&self->error));
-    return FALSE;
-  }
+  if (self->error != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&self->error));
+      return FALSE;
+    }
   return format_fail (error, "bad archive: %s", text != NULL ? text : "unknown error");
 }
 
@@ -181,10 +183,11 @@ archive_detect (const guint8 *head, gsize size, ArchiveKind *out_kind)
   };
   SniffKind sniffed = sniff (head, size);
   for (guint i = 0; i < G_N_ELEMENTS (kinds); i++)
-    if (kinds[i].sniffed == sniffed) {
-      *out_kind = kinds[i].kind;
-      return TRUE;
-    }
+    if (kinds[i].sniffed == sniffed)
+      {
+        *out_kind = kinds[i].kind;
+        return TRUE;
+      }
   *out_kind = ARCHIVE_TAR;
   return sniffed == SNIFF_UNKNOWN && has_tar_checksum (head, size);
 }
@@ -216,10 +219,11 @@ clean_path (const char *raw, gboolean is_folder, char **out_path, GError **error
   if (is_folder && size > 0 && copy[size - 1] == '/')
     copy[size - 1] = '\0';
   gboolean is_root = is_folder && (copy[0] == '\0' || strcmp (copy, ".") == 0);
-  if (!is_root && !path_is_safe (copy)) {
-    g_autofree char *shown = foreign_name_show (raw, strlen (raw));
-    return fail_rejected (error, "the archive has an unsafe name: %s", shown);
-  }
+  if (!is_root && !path_is_safe (copy))
+    {
+      g_autofree char *shown = foreign_name_show (raw, strlen (raw));
+      return fail_rejected (error, "the archive has an unsafe name: %s", shown);
+    }
   *out_path = g_steal_pointer (&copy);
   return TRUE;
 }
@@ -246,30 +250,32 @@ check_entry (struct archive_entry *entry, const char *path, GError **error)
 static gboolean
 source_next (Source *self, char **out_path, guint64 *out_size, GError **error)
 {
-  for (;;) {
-    struct archive_entry *entry;
-    g_autofree char *path = NULL;
-    source_enter (self);
-    int status = archive_read_next_header (self->lib, &entry);
-    const char *raw = status == ARCHIVE_OK ? archive_entry_pathname_utf8 (entry) : NULL;
-    source_leave (self);
-    if (status == ARCHIVE_EOF) {
-      *out_path = NULL;
+  for (;;)
+    {
+      struct archive_entry *entry;
+      g_autofree char *path = NULL;
+      source_enter (self);
+      int status = archive_read_next_header (self->lib, &entry);
+      const char *raw = status == ARCHIVE_OK ? archive_entry_pathname_utf8 (entry) : NULL;
+      source_leave (self);
+      if (status == ARCHIVE_EOF)
+        {
+          *out_path = NULL;
+          return TRUE;
+        }
+      if (status != ARCHIVE_OK) /* warnings too: what is odd here is no model */
+        return source_fail (self, error);
+      if (++self->n_entries > ARCHIVE_MAX_ENTRIES)
+        return format_fail_limit (error, "the archive has more than %d entries", ARCHIVE_MAX_ENTRIES);
+      gboolean is_folder = archive_entry_filetype (entry) == AE_IFDIR;
+      if (!clean_path (raw, is_folder, &path, error) || !check_entry (entry, path, error))
+        return FALSE;
+      if (is_folder)
+        continue;
+      *out_size = (guint64) archive_entry_size (entry);
+      *out_path = g_steal_pointer (&path);
       return TRUE;
     }
-    if (status != ARCHIVE_OK) /* warnings too: what is odd here is no model */
-      return source_fail (self, error);
-    if (++self->n_entries > ARCHIVE_MAX_ENTRIES)
-      return format_fail_limit (error, "the archive has more than %d entries", ARCHIVE_MAX_ENTRIES);
-    gboolean is_folder = archive_entry_filetype (entry) == AE_IFDIR;
-    if (!clean_path (raw, is_folder, &path, error) || !check_entry (entry, path, error))
-      return FALSE;
-    if (is_folder)
-      continue;
-    *out_size = (guint64) archive_entry_size (entry);
-    *out_path = g_steal_pointer (&path);
-    return TRUE;
-  }
 }
 
 void
@@ -287,8 +293,7 @@ static gboolean
 check_limits (const ArchiveListing *self, guint64 archive_bytes, guint64 max_total_bytes, GError **error)
 {
   if (self->total_bytes > max_total_bytes)
-    return format_fail_limit (error, "the archive unpacks to more than %" G_GUINT64_FORMAT " bytes",
-                              max_total_bytes);
+    return format_fail_limit (error, "the archive unpacks to more than %" G_GUINT64_FORMAT " bytes", max_total_bytes);
   if (self->total_bytes > ARCHIVE_RATIO_FREE_BYTES && self->total_bytes / ARCHIVE_MAX_RATIO >= archive_bytes)
     return format_fail_limit (error, "the archive unpacks to more than %d times its size", ARCHIVE_MAX_RATIO);
   return TRUE;
@@ -309,10 +314,11 @@ static int
 compare_paths (gconstpointer pa, gconstpointer pb)
 {
   const guchar *a = *(const guchar *const *) pa, *b = *(const guchar *const *) pb;
-  while (*a == *b && *a != '\0') {
-    a++;
-    b++;
-  }
+  while (*a == *b && *a != '\0')
+    {
+      a++;
+      b++;
+    }
   int x = *a == '/' ? 1 : *a == '\0' ? 0 : *a + 1, y = *b == '/' ? 1 : *b == '\0' ? 0 : *b + 1;
   return x - y;
 }
@@ -324,14 +330,15 @@ check_unique (const ArchiveListing *self, GError **error)
   for (guint i = 0; i < self->entries->len; i++)
     g_ptr_array_add (paths, (gpointer) g_array_index (self->entries, ArchiveEntry, i).path);
   g_ptr_array_sort (paths, compare_paths);
-  for (guint i = 1; i < paths->len; i++) {
-    const char *before = paths->pdata[i - 1], *path = paths->pdata[i];
-    gsize size = strlen (before);
-    if (strcmp (before, path) == 0)
-      return fail_rejected (error, "the archive has \"%s\" twice", path);
-    if (strncmp (before, path, size) == 0 && path[size] == '/')
-      return fail_rejected (error, "in the archive \"%s\" is both a file and a folder", before);
-  }
+  for (guint i = 1; i < paths->len; i++)
+    {
+      const char *before = paths->pdata[i - 1], *path = paths->pdata[i];
+      gsize size = strlen (before);
+      if (strcmp (before, path) == 0)
+        return fail_rejected (error, "the archive has \"%s\" twice", path);
+      if (strncmp (before, path, size) == 0 && path[size] == '/')
+        return fail_rejected (error, "in the archive \"%s\" is both a file and a folder", before);
+    }
   return TRUE;
 }
 
@@ -346,16 +353,16 @@ static char *
 find_top_folder (const ArchiveListing *self)
 {
   g_autofree char *top = NULL;
-  for (guint i = 0; i < self->entries->len; i++) {
-    const char *path = g_array_index (self->entries, ArchiveEntry, i).path, *slash = strchr (path, '/');
-    if (is_mac_litter (path))
-      continue;
-    if (slash == NULL
-        || (top != NULL && strncmp (path, top, MAX (strlen (top), (gsize) (slash - path))) != 0))
-      return NULL;
-    if (top == NULL)
-      top = g_strndup (path, (gsize) (slash - path));
-  }
+  for (guint i = 0; i < self->entries->len; i++)
+    {
+      const char *path = g_array_index (self->entries, ArchiveEntry, i).path, *slash = strchr (path, '/');
+      if (is_mac_litter (path))
+        continue;
+      if (slash == NULL || (top != NULL && strncmp (path, top, MAX (strlen (top), (gsize) (slash - path))) != 0))
+        return NULL;
+      if (top == NULL)
+        top = g_strndup (path, (gsize) (slash - path));
+    }
   return g_steal_pointer (&top);
 }
 
@@ -371,10 +378,11 @@ static void
 strip_all (ArchiveListing *self)
 {
   self->top_folder = find_top_folder (self);
-  for (guint i = 0; i < self->entries->len; i++) {
-    ArchiveEntry *entry = &g_array_index (self->entries, ArchiveEntry, i);
-    entry->path = strip_top (self->top_folder, entry->path);
-  }
+  for (guint i = 0; i < self->entries->len; i++)
+    {
+      ArchiveEntry *entry = &g_array_index (self->entries, ArchiveEntry, i);
+      entry->path = strip_top (self->top_folder, entry->path);
+    }
 }
 
 /* Walks over the present file's data, so that the position is behind it. */
@@ -399,19 +407,20 @@ check_tar_end (Source *self, gint64 data_end, GError **error)
 static gboolean
 list_all (Source *source, ArchiveListing *listing, guint64 max_total_bytes, GError **error)
 {
-  for (;;) {
-    g_autofree char *path = NULL;
-    guint64 size_bytes;
-    gint64 data_end = archive_filter_bytes (source->lib, 0);
-    if (!source_next (source, &path, &size_bytes, error))
-      return FALSE;
-    if (path == NULL)
-      return listing->kind == ARCHIVE_ZIP || check_tar_end (source, data_end, error);
-    if (!add_entry (listing, path, size_bytes, error)
-        || !check_limits (listing, source->reader->size_bytes, max_total_bytes, error)
-        || !source_skip (source, error))
-      return FALSE;
-  }
+  for (;;)
+    {
+      g_autofree char *path = NULL;
+      guint64 size_bytes;
+      gint64 data_end = archive_filter_bytes (source->lib, 0);
+      if (!source_next (source, &path, &size_bytes, error))
+        return FALSE;
+      if (path == NULL)
+        return listing->kind == ARCHIVE_ZIP || check_tar_end (source, data_end, error);
+      if (!add_entry (listing, path, size_bytes, error)
+          || !check_limits (listing, source->reader->size_bytes, max_total_bytes, error)
+          || !source_skip (source, error))
+        return FALSE;
+    }
 }
 
 ArchiveListing *
@@ -421,14 +430,14 @@ archive_list (Ctx *ctx, Reader *reader, guint64 max_total_bytes, GError **error)
   g_autoptr (ArchiveListing) listing = g_new0 (ArchiveListing, 1);
   listing->entries = g_array_new (FALSE, FALSE, sizeof (ArchiveEntry));
   listing->strings = g_string_chunk_new (4096);
-  if (!detect_kind (ctx, reader, &listing->kind, error)
-      || !source_open (&source, ctx, reader, listing->kind, error)
+  if (!detect_kind (ctx, reader, &listing->kind, error) || !source_open (&source, ctx, reader, listing->kind, error)
       || !list_all (&source, listing, max_total_bytes, error))
     return NULL;
-  if (listing->entries->len == 0) {
-    format_fail (error, "the archive holds no files");
-    return NULL;
-  }
+  if (listing->entries->len == 0)
+    {
+      format_fail (error, "the archive holds no files");
+      return NULL;
+    }
   strip_all (listing);
   return check_unique (listing, error) ? g_steal_pointer (&listing) : NULL;
 }
@@ -464,10 +473,11 @@ archive_stream_next (ArchiveStream *self, const ArchiveEntry **out_entry, GError
   guint64 size_bytes;
   if (!source_next (&self->source, &path, &size_bytes, error))
     return FALSE;
-  if (path == NULL && self->next == self->listing->entries->len) {
-    *out_entry = NULL;
-    return TRUE;
-  }
+  if (path == NULL && self->next == self->listing->entries->len)
+    {
+      *out_entry = NULL;
+      return TRUE;
+    }
   const ArchiveEntry *entry = &g_array_index (self->listing->entries, ArchiveEntry, self->next);
   if (path == NULL || self->next == self->listing->entries->len || size_bytes != entry->size_bytes
       || strcmp (strip_top (self->listing->top_folder, path), entry->path) != 0)
@@ -486,14 +496,16 @@ archive_stream_read (ArchiveStream *self, gpointer buffer, gsize size, GError **
   source_enter (source);
   la_ssize_t got = archive_read_data (source->lib, buffer, size);
   source_leave (source);
-  if (got < 0) {
-    source_fail (source, error);
-    return -1;
-  }
-  if ((guint64) got > self->left_bytes || (got == 0 && self->left_bytes > 0)) {
-    format_fail (error, "bad archive: a file is %s than its declared size", got == 0 ? "shorter" : "longer");
-    return -1;
-  }
+  if (got < 0)
+    {
+      source_fail (source, error);
+      return -1;
+    }
+  if ((guint64) got > self->left_bytes || (got == 0 && self->left_bytes > 0))
+    {
+      format_fail (error, "bad archive: a file is %s than its declared size", got == 0 ? "shorter" : "longer");
+      return -1;
+    }
   self->left_bytes -= (guint64) got;
   return (gssize) got;
 }

@@ -17,14 +17,15 @@ contains_any (const char *lower, const char *const *words)
 static gboolean
 has_tools_statement (const char *lower)
 {
-  for (const char *c = strstr (lower, "{%"); c != NULL; c = strstr (c, "{%")) {
-    c += 2;
-    c += *c == '-' || *c == '+';
-    while (g_ascii_isspace (*c))
-      c++;
-    if (g_str_has_prefix (c, "if tools") || g_str_has_prefix (c, "for tool in tools"))
-      return TRUE;
-  }
+  for (const char *c = strstr (lower, "{%"); c != NULL; c = strstr (c, "{%"))
+    {
+      c += 2;
+      c += *c == '-' || *c == '+';
+      while (g_ascii_isspace (*c))
+        c++;
+      if (g_str_has_prefix (c, "if tools") || g_str_has_prefix (c, "for tool in tools"))
+        return TRUE;
+    }
   return FALSE;
 }
 
@@ -49,11 +50,12 @@ chat_template_add_json (ChatTemplate *self, ChatTemplateSource source, yyjson_va
   if (yyjson_is_str (value))
     chat_template_add_text (self, source, yyjson_get_str (value), yyjson_get_len (value));
   yyjson_arr_iter iter = yyjson_arr_iter_with (value); /* empty when it is no array */
-  for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter)) {
-    yyjson_val *text = config_get (item, "template");
-    if (yyjson_is_str (text))
-      chat_template_add_text (self, source, yyjson_get_str (text), yyjson_get_len (text));
-  }
+  for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter))
+    {
+      yyjson_val *text = config_get (item, "template");
+      if (yyjson_is_str (text))
+        chat_template_add_text (self, source, yyjson_get_str (text), yyjson_get_len (text));
+    }
 }
 
 void

@@ -67,17 +67,17 @@ read_keys (const ConfigScope *scope, ModelFacts *facts)
 {
   guint64 tokens;
   if (config_value_u64 (config_scope_get (scope, "model_max_length"), &tokens) && tokens > 0
-      && tokens <= MODEL_FACTS_MAX_TOKENS) {
-    set_context (facts, tokens, FACT_READ, "model_max_length");
-    return;
-  }
+      && tokens <= MODEL_FACTS_MAX_TOKENS)
+    {
+      set_context (facts, tokens, FACT_READ, "model_max_length");
+      return;
+    }
   for (guint i = 0; i < G_N_ELEMENTS (context_keys); i++)
     if (config_value_u64 (config_scope_get (scope, context_keys[i]), &tokens) && tokens > 0
         && (facts->context_tokens == 0 || tokens < facts->context_tokens))
       set_context (facts, tokens, FACT_READ, context_keys[i]);
   /* Speech models that write text. */
-  if (facts->context_tokens == 0
-      && config_value_u64 (config_scope_get (scope, "max_target_positions"), &tokens))
+  if (facts->context_tokens == 0 && config_value_u64 (config_scope_get (scope, "max_target_positions"), &tokens))
     set_context (facts, tokens, FACT_READ, "max_target_positions");
 }
 
@@ -134,8 +134,7 @@ apply_offset (const ConfigScope *scope, ModelFacts *facts)
     return;
   config_value_u64 (config_scope_get (scope, "pad_token_id"), &pad);
   if (pad < facts->context_tokens - 1)
-    set_context (facts, facts->context_tokens - pad - 1, FACT_DERIVED,
-                 "max_position_embeddings less padding");
+    set_context (facts, facts->context_tokens - pad - 1, FACT_DERIVED, "max_position_embeddings less padding");
 }
 
 static void

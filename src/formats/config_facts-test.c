@@ -131,20 +131,21 @@ static const struct {
 static void
 test_families (void)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (families); i++) {
-    g_autoptr (ModelFacts) facts = facts_of (families[i].text, (ContextHints){ 0 });
-    g_test_message ("%s", families[i].model_type);
-    g_assert_cmpstr (facts->architecture, ==, families[i].architecture);
-    g_assert_cmpstr (facts->model_type, ==, families[i].model_type);
-    g_assert_cmpuint (facts->context_tokens, ==, families[i].context);
-    g_assert_cmpuint (facts->n_layers, ==, families[i].layers);
-    g_assert_cmpuint (facts->hidden_size, ==, families[i].hidden);
-    g_assert_cmpuint (facts->n_heads, ==, families[i].heads);
-    g_assert_cmpuint (facts->n_kv_heads, ==, families[i].kv);
-    g_assert_cmpuint (facts->head_size, ==, families[i].head);
-    g_assert_cmpuint (facts->ffn_size, ==, families[i].ffn);
-    g_assert_cmpuint (facts->vocab_size, ==, families[i].vocab);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (families); i++)
+    {
+      g_autoptr (ModelFacts) facts = facts_of (families[i].text, (ContextHints){ 0 });
+      g_test_message ("%s", families[i].model_type);
+      g_assert_cmpstr (facts->architecture, ==, families[i].architecture);
+      g_assert_cmpstr (facts->model_type, ==, families[i].model_type);
+      g_assert_cmpuint (facts->context_tokens, ==, families[i].context);
+      g_assert_cmpuint (facts->n_layers, ==, families[i].layers);
+      g_assert_cmpuint (facts->hidden_size, ==, families[i].hidden);
+      g_assert_cmpuint (facts->n_heads, ==, families[i].heads);
+      g_assert_cmpuint (facts->n_kv_heads, ==, families[i].kv);
+      g_assert_cmpuint (facts->head_size, ==, families[i].head);
+      g_assert_cmpuint (facts->ffn_size, ==, families[i].ffn);
+      g_assert_cmpuint (facts->vocab_size, ==, families[i].vocab);
+    }
 }
 
 #define LLAMA(rest) "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\"," rest "}"
@@ -174,8 +175,7 @@ test_context (void)
       { 0 },
       131072,
       FACT_DERIVED },
-    { LLAMA (
-        "\"max_position_embeddings\":131072,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":32.0}"),
+    { LLAMA ("\"max_position_embeddings\":131072,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":32.0}"),
       { 0 },
       131072,
       FACT_READ },
@@ -195,22 +195,20 @@ test_context (void)
     { LLAMA ("\"max_position_embeddings\":-1"), { 0 }, 0, FACT_UNKNOWN },
     { LLAMA ("\"max_position_embeddings\":1000000000000000019884624838656"), { 0 }, 0, FACT_UNKNOWN },
     { LLAMA ("\"max_position_embeddings\":1,\"max_position_embeddings\":4096"), { 0 }, 4096, FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":163840"),
-      { 16384, 0 },
-      163840,
-      FACT_READ }, /* DeepSeek-R1's tokenizer */
+    { LLAMA ("\"max_position_embeddings\":163840"), { 16384, 0 }, 163840, FACT_READ }, /* DeepSeek-R1's tokenizer */
     { LLAMA ("\"x\":1"), { 16384, 0 }, 16384, FACT_READ },
     { BERT ("\"max_position_embeddings\":512"), { 128, 0 }, 128, FACT_READ },
     { BERT ("\"max_position_embeddings\":512"), { 512, 256 }, 256, FACT_READ },
     { BERT ("\"max_position_embeddings\":512"), { 0, 8192 }, 512, FACT_READ },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_test_message ("%s", cases[i].text);
-    g_autoptr (ModelFacts) facts = facts_of (cases[i].text, cases[i].hints);
-    g_assert_cmpuint (facts->context_tokens, ==, cases[i].context);
-    g_assert_cmpint (facts->context_origin, ==, cases[i].origin);
-    g_assert_true ((facts->context_source != NULL) == (cases[i].context != 0));
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_test_message ("%s", cases[i].text);
+      g_autoptr (ModelFacts) facts = facts_of (cases[i].text, cases[i].hints);
+      g_assert_cmpuint (facts->context_tokens, ==, cases[i].context);
+      g_assert_cmpint (facts->context_origin, ==, cases[i].origin);
+      g_assert_true ((facts->context_source != NULL) == (cases[i].context != 0));
+    }
 }
 
 static void
@@ -224,12 +222,13 @@ test_tokenizer (void)
     { "{\"model_max_length\":1e+30}", 0 }, { "{\"model_max_length\":1000000000000000019884624838656.0}", 0 },
     { "{\"model_max_length\":null}", 0 },  { "{}", 0 },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    guint64 tokens = 0;
-    g_autoptr (yyjson_doc) doc = parse (cases[i].text);
-    g_assert_cmpint (config_tokenizer_tokens (yyjson_doc_get_root (doc), &tokens), ==, cases[i].tokens != 0);
-    g_assert_cmpuint (tokens, ==, cases[i].tokens);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      guint64 tokens = 0;
+      g_autoptr (yyjson_doc) doc = parse (cases[i].text);
+      g_assert_cmpint (config_tokenizer_tokens (yyjson_doc_get_root (doc), &tokens), ==, cases[i].tokens != 0);
+      g_assert_cmpuint (tokens, ==, cases[i].tokens);
+    }
 }
 
 /* metadata-profile.md, "Quantization from quantization_config"; formats-config-facts.md 7. */
@@ -246,8 +245,8 @@ test_quantization (void)
     { "{\"quantization_config\":{\"quant_method\":\"awq\",\"w_bit\":4}}", "awq-4bit", QUANTIZATION_PACKED },
     { "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"bnb_4bit_quant_type\":\"nf4\"}}",
       "bitsandbytes-4bit", QUANTIZATION_BITSANDBYTES },
-    { "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true}}",
-      "bitsandbytes-8bit", QUANTIZATION_BITSANDBYTES },
+    { "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_8bit\":true}}", "bitsandbytes-8bit",
+      QUANTIZATION_BITSANDBYTES },
     { "{\"quantization_config\":{\"bits\":8}}", "8bit", QUANTIZATION_OTHER },
     { "{\"quantization_config\":{\"bnb_4bit_quant_type\":\"nf4\",\"load_in_4bit\":true}}", "bnb-nf4",
       QUANTIZATION_BITSANDBYTES },
@@ -262,14 +261,15 @@ test_quantization (void)
       "4bit", QUANTIZATION_MLX },
     { "{\"compression_config\":{\"format\":\"x\"}}", "compressed-tensors", QUANTIZATION_COMPRESSED },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_test_message ("%s", cases[i].text);
-    g_autoptr (yyjson_doc) doc = parse (cases[i].text);
-    g_autoptr (Quantization) quantization = quantization_new ();
-    quantization_read_config (quantization, yyjson_doc_get_root (doc));
-    g_assert_cmpstr (quantization->label, ==, cases[i].label);
-    g_assert_cmpint (quantization->scheme, ==, cases[i].scheme);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_test_message ("%s", cases[i].text);
+      g_autoptr (yyjson_doc) doc = parse (cases[i].text);
+      g_autoptr (Quantization) quantization = quantization_new ();
+      quantization_read_config (quantization, yyjson_doc_get_root (doc));
+      g_assert_cmpstr (quantization->label, ==, cases[i].label);
+      g_assert_cmpint (quantization->scheme, ==, cases[i].scheme);
+    }
 }
 
 static void
@@ -278,18 +278,19 @@ test_quantization_files (void)
   static const struct {
     const char *name, *text, *label;
   } cases[] = {
-    { "hf_quant_config.json",
-      "{\"producer\":{\"name\":\"modelopt\"},\"quantization\":{\"quant_algo\":\"NVFP4\"}}", "nvfp4" },
+    { "hf_quant_config.json", "{\"producer\":{\"name\":\"modelopt\"},\"quantization\":{\"quant_algo\":\"NVFP4\"}}",
+      "nvfp4" },
     { "quantize_config.json", "{\"bits\":4,\"group_size\":128}", "gptq-4bit" },
     { "quant_config.json", "{\"w_bit\":4,\"q_group_size\":128}", "awq-4bit" },
     { "other.json", "{\"bits\":4}", NULL },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_autoptr (yyjson_doc) doc = parse (cases[i].text);
-    g_autoptr (Quantization) quantization = quantization_new ();
-    quantization_read_side_file (quantization, cases[i].name, yyjson_doc_get_root (doc));
-    g_assert_cmpstr (quantization->label, ==, cases[i].label);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (yyjson_doc) doc = parse (cases[i].text);
+      g_autoptr (Quantization) quantization = quantization_new ();
+      quantization_read_side_file (quantization, cases[i].name, yyjson_doc_get_root (doc));
+      g_assert_cmpstr (quantization->label, ==, cases[i].label);
+    }
 }
 
 static void
@@ -299,10 +300,9 @@ test_glob (void)
     const char *pattern, *text;
     gboolean matches;
   } cases[] = {
-    { "a.b", "a.b", TRUE },     { "a.b", "a.bc", FALSE },    { "*", "", TRUE },
-    { "a*", "abc", TRUE },      { "*c", "abc", TRUE },       { "a*c", "abc", TRUE },
-    { "a*b*c", "aXbYc", TRUE }, { "a*b*c", "aXcYb", FALSE }, { "ab*ba", "aba", FALSE },
-    { "*b*", "abc", TRUE },     { "abc*", "ab", FALSE },     { "", "", TRUE },
+    { "a.b", "a.b", TRUE },    { "a.b", "a.bc", FALSE }, { "*", "", TRUE },          { "a*", "abc", TRUE },
+    { "*c", "abc", TRUE },     { "a*c", "abc", TRUE },   { "a*b*c", "aXbYc", TRUE }, { "a*b*c", "aXcYb", FALSE },
+    { "ab*ba", "aba", FALSE }, { "*b*", "abc", TRUE },   { "abc*", "ab", FALSE },    { "", "", TRUE },
   };
   for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
     g_assert_cmpint (quantization_glob (cases[i].pattern, cases[i].text), ==, cases[i].matches);
@@ -318,10 +318,9 @@ static const struct {
   { "{}", "a.weight BF16 4,8;a.bias BF16 4;scalar F32 ", 36, TRUE },
   { "{}", "x F8_E8M0 4;y F8_E4M3 4", 4, TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":4}}",
-    "m.qweight I32 16,128;m.qzeros I32 1,16;m.scales F16 1,128;m.g_idx I32 128;n.weight F16 10",
-    16 * 128 * 8 + 10, TRUE },
-  { "{\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":3}}", "m.qweight I32 96,128", 1024 * 128,
+    "m.qweight I32 16,128;m.qzeros I32 1,16;m.scales F16 1,128;m.g_idx I32 128;n.weight F16 10", 16 * 128 * 8 + 10,
     TRUE },
+  { "{\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":3}}", "m.qweight I32 96,128", 1024 * 128, TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"awq\"}}",
     "m.qweight I32 128,16;m.qzeros I32 1,2;m.scales F16 1,128", 128 * 16 * 8, TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true}}",
@@ -332,8 +331,7 @@ static const struct {
     "m.weight I8 16,16;m.SCB F32 16;m.weight_format U8 ", 256, TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\",\"config_groups\":{"
     "\"group_0\":{\"targets\":[\"Linear\"],\"weights\":{\"num_bits\":4}}}}}",
-    "m.weight_packed I32 16,4;m.weight_scale BF16 16,1;m.weight_shape I64 2;n.weight BF16 5", 16 * 32 + 5,
-    TRUE },
+    "m.weight_packed I32 16,4;m.weight_scale BF16 16,1;m.weight_shape I64 2;n.weight BF16 5", 16 * 32 + 5, TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":{"
     "\"a\":{\"targets\":[\"re:.*mlp.*\"],\"weights\":{\"num_bits\":8}},"
     "\"b\":{\"targets\":[\"Linear\"],\"weights\":{\"num_bits\":4}}}}}",
@@ -343,13 +341,13 @@ static const struct {
     "m.weight_global_scale F32 1",
     32, TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"modelopt\"}}",
-    "m.weight U8 8,8;m.weight_scale F8_E4M3 8,1;m.weight_scale_2 F32 ;m.input_scale F32 ;n.weight BF16 3",
-    131, TRUE },
+    "m.weight U8 8,8;m.weight_scale F8_E4M3 8,1;m.weight_scale_2 F32 ;m.input_scale F32 ;n.weight BF16 3", 131,
+    TRUE },
   { "{\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
-    "e.gate_up_proj_blocks U8 2,4,16;e.gate_up_proj_scales U8 2,4;e.gate_up_proj_bias BF16 8",
-    2 * 2 * 4 * 16 + 8, TRUE },
-  { "{\"quantization_config\":{\"quant_method\":\"fp8\"}}", "m.weight F8_E4M3 8,8;m.weight_scale_inv F32 1,1",
-    64, TRUE },
+    "e.gate_up_proj_blocks U8 2,4,16;e.gate_up_proj_scales U8 2,4;e.gate_up_proj_bias BF16 8", 2 * 2 * 4 * 16 + 8,
+    TRUE },
+  { "{\"quantization_config\":{\"quant_method\":\"fp8\"}}", "m.weight F8_E4M3 8,8;m.weight_scale_inv F32 1,1", 64,
+    TRUE },
   { "{\"expert_dtype\":\"fp4\",\"quantization_config\":{\"quant_method\":\"fp8\"}}",
     "l.mlp.experts.0.w1.weight I8 8,8;l.mlp.shared_experts.w1.weight F8_E4M3 8,8;l.mlp.experts.0.w1.scale F8_E8M0 8",
     192, TRUE },
@@ -369,21 +367,22 @@ header_of (const char *list)
   g_autoptr (GString) text = g_string_new ("{");
   g_auto (GStrv) tensors = g_strsplit (list, ";", -1);
   guint64 offset = 0;
-  for (guint i = 0; tensors[i] != NULL; i++) {
-    g_auto (GStrv) parts = g_strsplit (tensors[i], " ", 3);
-    g_auto (GStrv) dims = g_strsplit (parts[2], ",", -1);
-    guint64 n = 1, bits = 0;
-    for (guint j = 0; dims[j] != NULL; j++)
-      n *= g_ascii_strtoull (dims[j], NULL, 10);
-    for (guint j = 0; j < SAFETENSORS_N_DTYPES; j++)
-      if (strcmp (safetensors_dtype_info (j)->name, parts[1]) == 0)
-        bits = safetensors_dtype_info (j)->bits;
-    g_string_append_printf (text,
-                            "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%" G_GUINT64_FORMAT
-                            ",%" G_GUINT64_FORMAT "]}",
-                            i > 0 ? "," : "", parts[0], parts[1], parts[2], offset, offset + n * bits / 8);
-    offset += n * bits / 8;
-  }
+  for (guint i = 0; tensors[i] != NULL; i++)
+    {
+      g_auto (GStrv) parts = g_strsplit (tensors[i], " ", 3);
+      g_auto (GStrv) dims = g_strsplit (parts[2], ",", -1);
+      guint64 n = 1, bits = 0;
+      for (guint j = 0; dims[j] != NULL; j++)
+        n *= g_ascii_strtoull (dims[j], NULL, 10);
+      for (guint j = 0; j < SAFETENSORS_N_DTYPES; j++)
+        if (strcmp (safetensors_dtype_info (j)->name, parts[1]) == 0)
+          bits = safetensors_dtype_info (j)->bits;
+      g_string_append_printf (text,
+                              "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%" G_GUINT64_FORMAT
+                              ",%" G_GUINT64_FORMAT "]}",
+                              i > 0 ? "," : "", parts[0], parts[1], parts[2], offset, offset + n * bits / 8);
+      offset += n * bits / 8;
+    }
   g_string_append_c (text, '}');
   SafetensorsHeader *header = safetensors_parse (text->str, text->len, &error);
   g_assert_no_error (error);
@@ -393,17 +392,18 @@ header_of (const char *list)
 static void
 test_counts (void)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (counts); i++) {
-    g_test_message ("%s", counts[i].tensors);
-    ParameterCount count;
-    g_autoptr (yyjson_doc) doc = parse (counts[i].config);
-    g_autoptr (Quantization) quantization = quantization_new ();
-    quantization_read_config (quantization, yyjson_doc_get_root (doc));
-    g_autoptr (SafetensorsHeader) header = header_of (counts[i].tensors);
-    parameter_count (header->by_name, quantization, &count);
-    g_assert_cmpuint (count.n_parameters, ==, counts[i].n);
-    g_assert_cmpint (count.is_exact, ==, counts[i].is_exact);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (counts); i++)
+    {
+      g_test_message ("%s", counts[i].tensors);
+      ParameterCount count;
+      g_autoptr (yyjson_doc) doc = parse (counts[i].config);
+      g_autoptr (Quantization) quantization = quantization_new ();
+      quantization_read_config (quantization, yyjson_doc_get_root (doc));
+      g_autoptr (SafetensorsHeader) header = header_of (counts[i].tensors);
+      parameter_count (header->by_name, quantization, &count);
+      g_assert_cmpuint (count.n_parameters, ==, counts[i].n);
+      g_assert_cmpint (count.is_exact, ==, counts[i].is_exact);
+    }
 }
 
 static void
@@ -422,19 +422,19 @@ test_templates (void)
     { "{{ message.tool_calls }}", TRUE, FALSE },
     { "<think>", FALSE, TRUE },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    ChatTemplate template = { 0 };
-    chat_template_add_text (&template, CHAT_TEMPLATE_TOKENIZER, cases[i].text, strlen (cases[i].text));
-    g_assert_cmpint (template.has_tools, ==, cases[i].tools);
-    g_assert_cmpint (template.has_reasoning, ==, cases[i].reasoning);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      ChatTemplate template = { 0 };
+      chat_template_add_text (&template, CHAT_TEMPLATE_TOKENIZER, cases[i].text, strlen (cases[i].text));
+      g_assert_cmpint (template.has_tools, ==, cases[i].tools);
+      g_assert_cmpint (template.has_reasoning, ==, cases[i].reasoning);
+    }
   ChatTemplate template = { 0 };
   g_autoptr (yyjson_doc) list = parse ("{\"chat_template\":[{\"name\":\"default\",\"template\":\"x\"},"
                                        "{\"name\":\"tool_use\",\"template\":\"{% if tools %}\"}]}");
   chat_template_add_json (&template, CHAT_TEMPLATE_TOKENIZER, yyjson_doc_get_root (list));
   g_assert_true (template.has_tools);
-  chat_template_add_text (&template, CHAT_TEMPLATE_JINJA, "x",
-                          1); /* pitfalls-sources.md 49: it hides the other */
+  chat_template_add_text (&template, CHAT_TEMPLATE_JINJA, "x", 1); /* pitfalls-sources.md 49: it hides the other */
   g_assert_false (template.has_tools);
   chat_template_add_json (&template, CHAT_TEMPLATE_TOKENIZER, yyjson_doc_get_root (list));
   g_assert_false (template.has_tools);
@@ -453,14 +453,14 @@ test_pipelines (void)
     { "{\"_class_name\":\"X\",\"unet\":[\"diffusers\",\"Y\"],\"unet\":[\"diffusers\",\"Y\"]}", "twice" },
   };
   g_autoptr (GError) error = NULL;
-  for (guint i = 0; i < G_N_ELEMENTS (bad); i++) {
-    g_assert_null (diffusers_index_parse (bad[i].text, strlen (bad[i].text), &error));
-    fixture_assert_error (&error, bad[i].part);
-  }
-  const char *text
-    = "{\"_class_name\":[\"pipeline\",\"CustomPipeline\"],\"vae\":[null,null],\"flag\":true,"
-      "\"pair\":[1,2],\"scheduler\":[\"diffusers\",\"EulerScheduler\"],"
-      "\"tokenizer_2\":[\"transformers\",\"T5TokenizerFast\"],\"unet\":[\"diffusers\",\"UNet\"]}";
+  for (guint i = 0; i < G_N_ELEMENTS (bad); i++)
+    {
+      g_assert_null (diffusers_index_parse (bad[i].text, strlen (bad[i].text), &error));
+      fixture_assert_error (&error, bad[i].part);
+    }
+  const char *text = "{\"_class_name\":[\"pipeline\",\"CustomPipeline\"],\"vae\":[null,null],\"flag\":true,"
+                     "\"pair\":[1,2],\"scheduler\":[\"diffusers\",\"EulerScheduler\"],"
+                     "\"tokenizer_2\":[\"transformers\",\"T5TokenizerFast\"],\"unet\":[\"diffusers\",\"UNet\"]}";
   g_autoptr (DiffusersIndex) index = diffusers_index_parse (text, strlen (text), &error);
   g_assert_no_error (error);
   g_assert_cmpstr (index->class_name, ==, "CustomPipeline");

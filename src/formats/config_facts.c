@@ -28,13 +28,13 @@ static const NumberRow rows[] = {
   ROW (n_kv_heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "num_attention_groups",
        "num_key_value_heads_per_layer"),
   ROW (head_size, "head_dim", "hidden_size_per_head", "kv_channels", "attention_head_dim", "d_kv"),
-  ROW (ffn_size, "intermediate_size_mlp", "intermediate_size", "ffn_dim", "n_inner", "d_ff",
-       "ffn_hidden_size", "encoder_ffn_dim"),
+  ROW (ffn_size, "intermediate_size_mlp", "intermediate_size", "ffn_dim", "n_inner", "d_ff", "ffn_hidden_size",
+       "encoder_ffn_dim"),
   ROW (ffn_size, "hidden_dim", "inner_dim", "block_ff_dim"),
   ROW (vocab_size, "vocab_size", "padded_vocab_size"),
   ROW (n_experts, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"),
-  ROW (n_active_experts, "num_experts_per_tok", "num_experts_per_token", "num_selected_experts",
-       "top_k_experts", "moe_topk", "moe_top_k", "moe_k"),
+  ROW (n_active_experts, "num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "top_k_experts",
+       "moe_topk", "moe_top_k", "moe_k"),
   ROW (n_shared_experts, "n_shared_experts", "num_shared_experts"),
   ROW (expert_ffn_size, "moe_intermediate_size", "expert_ffn_hidden_size"),
   ROW (sliding_window, "sliding_window", "attention_window_size", "window_size", "interleaved_sliding_window",
@@ -85,17 +85,19 @@ slot (ModelFacts *facts, gsize offset)
 static void
 read_numbers (const ConfigScope *scope, ModelFacts *facts)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (rows); i++) {
-    guint64 *number = slot (facts, rows[i].offset);
-    if (*number == 0)
-      *number = config_scope_first_u64 (scope, rows[i].keys);
-  }
-  for (guint i = 0; i < G_N_ELEMENTS (nested_rows); i++) {
-    guint64 *number = slot (facts, nested_rows[i].offset), value;
-    yyjson_val *object = config_scope_get (scope, nested_rows[i].object);
-    if (*number == 0 && config_u64 (object, nested_rows[i].key, &value))
-      *number = value;
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      guint64 *number = slot (facts, rows[i].offset);
+      if (*number == 0)
+        *number = config_scope_first_u64 (scope, rows[i].keys);
+    }
+  for (guint i = 0; i < G_N_ELEMENTS (nested_rows); i++)
+    {
+      guint64 *number = slot (facts, nested_rows[i].offset), value;
+      yyjson_val *object = config_scope_get (scope, nested_rows[i].object);
+      if (*number == 0 && config_u64 (object, nested_rows[i].key, &value))
+        *number = value;
+    }
 }
 
 /* Layers of hybrids are a list or a pattern; encoder-decoders have two numbers. */
@@ -103,14 +105,15 @@ static void
 read_layers (const ConfigScope *scope, ModelFacts *facts)
 {
   static const char *const lists[] = { "layers_block_type", "block_configs", "layer_types", NULL };
-  static const char *const decoder[] = { "decoder_layers", "num_decoder_layers", "num_hidden_layers",
-                                         "num_layers", NULL };
-  static const char *const encoder[] = { "encoder_layers", "num_encoder_layers", "num_layers",
-                                         "num_hidden_layers", NULL };
-  if (facts->is_encoder_decoder) {
-    facts->n_layers = config_scope_first_u64 (scope, decoder);
-    facts->n_encoder_layers = config_scope_first_u64 (scope, encoder);
-  }
+  static const char *const decoder[] = { "decoder_layers", "num_decoder_layers", "num_hidden_layers", "num_layers",
+                                         NULL };
+  static const char *const encoder[] = { "encoder_layers", "num_encoder_layers", "num_layers", "num_hidden_layers",
+                                         NULL };
+  if (facts->is_encoder_decoder)
+    {
+      facts->n_layers = config_scope_first_u64 (scope, decoder);
+      facts->n_encoder_layers = config_scope_first_u64 (scope, encoder);
+    }
   for (guint i = 0; facts->n_layers == 0 && lists[i] != NULL; i++)
     facts->n_layers = yyjson_arr_size (config_scope_get (scope, lists[i]));
   yyjson_val *pattern = config_scope_get (scope, "hybrid_override_pattern");
@@ -126,25 +129,27 @@ group_size (const ConfigScope *scope)
   if (!yyjson_is_arr (blocks))
     return 0;
   yyjson_arr_iter iter = yyjson_arr_iter_with (blocks);
-  for (yyjson_val *block = yyjson_arr_iter_next (&iter); block != NULL;
-       block = yyjson_arr_iter_next (&iter)) {
-    guint64 size;
-    if (config_u64 (config_object (block, "attention"), "n_heads_in_group", &size) && size > 0)
-      return size;
-  }
+  for (yyjson_val *block = yyjson_arr_iter_next (&iter); block != NULL; block = yyjson_arr_iter_next (&iter))
+    {
+      guint64 size;
+      if (config_u64 (config_object (block, "attention"), "n_heads_in_group", &size) && size > 0)
+        return size;
+    }
   return 0;
 }
 
 static void
 read_heads (const ConfigScope *scope, ModelFacts *facts)
 {
-  static const char *const stateful[] = { "mamba", "mamba2", "falcon_mamba", "rwkv",
-                                          "rwkv5", "rwkv6",  "rwkv7",        NULL };
+  static const char *const stateful[] = {
+    "mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", NULL
+  };
   guint64 groups;
-  if (config_is_one_of (facts->model_type, stateful)) {
-    facts->n_heads = facts->n_kv_heads = facts->head_size = 0; /* their "heads" are no attention */
-    return;
-  }
+  if (config_is_one_of (facts->model_type, stateful))
+    {
+      facts->n_heads = facts->n_kv_heads = facts->head_size = 0; /* their "heads" are no attention */
+      return;
+    }
   if (yyjson_is_true (config_scope_get (scope, "multi_query_attention")) /* ChatGLM */
       && config_value_u64 (config_scope_get (scope, "multi_query_group_num"), &groups))
     facts->n_kv_heads = groups;
@@ -220,11 +225,12 @@ read_names (const ConfigScope *scope, ModelFacts *facts)
   facts->text_model_type = model_facts_text (text_type);
   const char *dtype = NULL;
   yyjson_val *const objects[] = { scope->root, scope->text };
-  for (guint i = 0; i < G_N_ELEMENTS (objects) && dtype == NULL; i++) {
-    dtype = config_string (objects[i], "dtype");
-    if (dtype == NULL)
-      dtype = config_string (objects[i], "torch_dtype");
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (objects) && dtype == NULL; i++)
+    {
+      dtype = config_string (objects[i], "dtype");
+      if (dtype == NULL)
+        dtype = config_string (objects[i], "torch_dtype");
+    }
   if (dtype != NULL)
     facts->declared_dtype = model_facts_text (g_str_has_prefix (dtype, "torch.") ? dtype + 6 : dtype);
 }
@@ -241,10 +247,8 @@ has_any (yyjson_val *object, const char *const *keys)
 static void
 read_flags (const ConfigScope *scope, ModelFacts *facts)
 {
-  static const char *const vision[] = { "vision_config",  "visual_config",
-                                        "vision_tower",   "image_token_index",
-                                        "image_token_id", "mm_vision_tower",
-                                        "visual",         NULL };
+  static const char *const vision[] = { "vision_config",  "visual_config",   "vision_tower", "image_token_index",
+                                        "image_token_id", "mm_vision_tower", "visual",       NULL };
   static const char *const audio[] = { "audio_config", "audio_processor", "mm_audio_tower", NULL };
   yyjson_val *thinker = config_object (scope->root, "thinker_config");
   facts->has_vision = has_any (scope->root, vision) || has_any (thinker, vision);

@@ -63,12 +63,13 @@ quantization_glob (const char *pattern, const char *text)
   if (strncmp (pattern, text, (gsize) (star - pattern)) != 0)
     return FALSE;
   text += star - pattern;
-  for (pattern = star + 1; (star = strchr (pattern, '*')) != NULL; pattern = star + 1) {
-    const char *found = memmem (text, (gsize) (end - text), pattern, (gsize) (star - pattern));
-    if (found == NULL)
-      return FALSE;
-    text = found + (star - pattern);
-  }
+  for (pattern = star + 1; (star = strchr (pattern, '*')) != NULL; pattern = star + 1)
+    {
+      const char *found = memmem (text, (gsize) (end - text), pattern, (gsize) (star - pattern));
+      if (found == NULL)
+        return FALSE;
+      text = found + (star - pattern);
+    }
   gsize rest = strlen (pattern);
   return (gsize) (end - text) >= rest && memcmp (end - rest, pattern, rest) == 0;
 }
@@ -80,16 +81,17 @@ glob_of_regex (const char *regex)
 {
   g_autoptr (GString) glob = g_string_new (NULL);
   const char *c = *regex == '^' ? regex + 1 : regex;
-  for (; *c != '\0'; c++) {
-    if (strcmp (c, "$") == 0)
-      return g_string_free (g_steal_pointer (&glob), FALSE);
-    if (strncmp (c, ".*", 2) == 0 || strncmp (c, "\\.", 2) == 0)
-      g_string_append_c (glob, *c++ == '.' ? '*' : '.');
-    else if (strchr (".[](){}+?|\\^$*", *c) != NULL)
-      return NULL;
-    else
-      g_string_append_c (glob, *c);
-  }
+  for (; *c != '\0'; c++)
+    {
+      if (strcmp (c, "$") == 0)
+        return g_string_free (g_steal_pointer (&glob), FALSE);
+      if (strncmp (c, ".*", 2) == 0 || strncmp (c, "\\.", 2) == 0)
+        g_string_append_c (glob, *c++ == '.' ? '*' : '.');
+      else if (strchr (".[](){}+?|\\^$*", *c) != NULL)
+        return NULL;
+      else
+        g_string_append_c (glob, *c);
+    }
   g_string_append_c (glob, '*');
   return g_string_free (g_steal_pointer (&glob), FALSE);
 }
@@ -139,9 +141,8 @@ static QuantizationScheme
 find_scheme (const char *method, yyjson_val *config)
 {
   if (method == NULL)
-    return config_true (config, "load_in_4bit") || config_true (config, "load_in_8bit")
-             ? QUANTIZATION_BITSANDBYTES
-             : QUANTIZATION_OTHER;
+    return config_true (config, "load_in_4bit") || config_true (config, "load_in_8bit") ? QUANTIZATION_BITSANDBYTES
+                                                                                        : QUANTIZATION_OTHER;
   for (guint i = 0; i < G_N_ELEMENTS (schemes); i++)
     if (strcmp (method, schemes[i].method) == 0)
       return schemes[i].scheme;
@@ -168,17 +169,19 @@ read_groups (Quantization *self, yyjson_val *config)
   yyjson_val *name;
   if (!yyjson_obj_iter_init (config_object (config, "config_groups"), &groups))
     return;
-  while ((name = yyjson_obj_iter_next (&groups)) != NULL) {
-    yyjson_val *group = yyjson_obj_iter_get_val (name), *targets = config_get (group, "targets");
-    guint bits = read_bits (config_object (group, "weights"));
-    if (self->bits == 0)
-      self->bits = bits;
-    yyjson_arr_iter iter = yyjson_arr_iter_with (targets);
-    for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter)) {
-      if (yyjson_is_str (item))
-        add_target (self, yyjson_get_str (item), bits);
+  while ((name = yyjson_obj_iter_next (&groups)) != NULL)
+    {
+      yyjson_val *group = yyjson_obj_iter_get_val (name), *targets = config_get (group, "targets");
+      guint bits = read_bits (config_object (group, "weights"));
+      if (self->bits == 0)
+        self->bits = bits;
+      yyjson_arr_iter iter = yyjson_arr_iter_with (targets);
+      for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter))
+        {
+          if (yyjson_is_str (item))
+            add_target (self, yyjson_get_str (item), bits);
+        }
     }
-  }
 }
 
 /* MLX: {group_size, bits, "model.layers.0.mlp": {bits: 8}, ...}. */
@@ -218,17 +221,18 @@ quantization_read_config (Quantization *self, yyjson_val *root)
   yyjson_val *const objects[] = { scope.text, root };
   const char *expert_dtype = yyjson_get_str (config_scope_get (&scope, "expert_dtype"));
   for (guint i = 0; i < G_N_ELEMENTS (keys) && self->label == NULL; i++)
-    for (guint j = 0; j < G_N_ELEMENTS (objects) && self->label == NULL; j++) {
-      yyjson_val *config = config_object (objects[j], keys[i]);
-      if (config != NULL)
-        read_object (self, config, i == 1 ? "compressed-tensors" : NULL);
-    }
+    for (guint j = 0; j < G_N_ELEMENTS (objects) && self->label == NULL; j++)
+      {
+        yyjson_val *config = config_object (objects[j], keys[i]);
+        if (config != NULL)
+          read_object (self, config, i == 1 ? "compressed-tensors" : NULL);
+      }
   yyjson_val *mlx = config_object (root, "quantization");
-  if (mlx != NULL && (self->label == NULL || self->scheme == QUANTIZATION_OTHER)
-      && config_has (mlx, "group_size")) { /* newer MLX writes it under both keys */
-    g_clear_pointer (&self->label, g_free);
-    read_mlx (self, mlx);
-  }
+  if (mlx != NULL && (self->label == NULL || self->scheme == QUANTIZATION_OTHER) && config_has (mlx, "group_size"))
+    { /* newer MLX writes it under both keys */
+      g_clear_pointer (&self->label, g_free);
+      read_mlx (self, mlx);
+    }
   self->has_fp4_experts = expert_dtype != NULL && strcmp (expert_dtype, "fp4") == 0;
 }
 
@@ -237,27 +241,33 @@ quantization_read_side_file (Quantization *self, const char *name, yyjson_val *r
 {
   if (self->label != NULL)
     return;
-  if (strcmp (name, "hf_quant_config.json") == 0) {
-    const char *algorithm = config_string (config_object (root, "quantization"), "quant_algo");
-    if (algorithm == NULL)
-      return;
-    self->scheme = QUANTIZATION_MODELOPT;
-    g_autofree char *lower = g_ascii_strdown (algorithm, -1);
-    self->label = model_facts_text (lower);
-  } else if (strcmp (name, "quantize_config.json") == 0) {
-    read_object (self, root, "gptq");
-  } else if (strcmp (name, "quant_config.json") == 0) {
-    read_object (self, root, "awq");
-  }
+  if (strcmp (name, "hf_quant_config.json") == 0)
+    {
+      const char *algorithm = config_string (config_object (root, "quantization"), "quant_algo");
+      if (algorithm == NULL)
+        return;
+      self->scheme = QUANTIZATION_MODELOPT;
+      g_autofree char *lower = g_ascii_strdown (algorithm, -1);
+      self->label = model_facts_text (lower);
+    }
+  else if (strcmp (name, "quantize_config.json") == 0)
+    {
+      read_object (self, root, "gptq");
+    }
+  else if (strcmp (name, "quant_config.json") == 0)
+    {
+      read_object (self, root, "awq");
+    }
 }
 
 guint
 quantization_bits (const Quantization *self, const char *module, guint default_bits)
 {
-  for (guint i = 0; i < self->rules->len; i++) {
-    const QuantizationRule *rule = &g_array_index (self->rules, QuantizationRule, i);
-    if (quantization_glob (rule->pattern, module))
-      return rule->bits;
-  }
+  for (guint i = 0; i < self->rules->len; i++)
+    {
+      const QuantizationRule *rule = &g_array_index (self->rules, QuantizationRule, i);
+      if (quantization_glob (rule->pattern, module))
+        return rule->bits;
+    }
   return self->bits != 0 ? self->bits : default_bits;
 }

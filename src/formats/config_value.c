@@ -79,14 +79,14 @@ static gboolean
 scalar_u64 (yyjson_val *value, guint64 *out_value)
 {
   double number;
-  if (yyjson_is_uint (value)) {
-    *out_value = yyjson_get_uint (value);
-    return TRUE;
-  }
+  if (yyjson_is_uint (value))
+    {
+      *out_value = yyjson_get_uint (value);
+      return TRUE;
+    }
   if (yyjson_is_str (value))
     return text_parse_u64 (yyjson_get_str (value), out_value);
-  if (!config_value_double (value, &number) || number < 0 || number > MAX_EXACT_DOUBLE
-      || number != floor (number))
+  if (!config_value_double (value, &number) || number < 0 || number > MAX_EXACT_DOUBLE || number != floor (number))
     return FALSE;
   *out_value = (guint64) number;
   return TRUE;
@@ -99,11 +99,12 @@ config_value_u64 (yyjson_val *value, guint64 *out_value)
     return scalar_u64 (value, out_value);
   guint64 one, largest = 0;
   yyjson_arr_iter iter = yyjson_arr_iter_with (value);
-  for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter)) {
-    if (!scalar_u64 (item, &one))
-      return FALSE;
-    largest = MAX (largest, one);
-  }
+  for (yyjson_val *item = yyjson_arr_iter_next (&iter); item != NULL; item = yyjson_arr_iter_next (&iter))
+    {
+      if (!scalar_u64 (item, &one))
+        return FALSE;
+      largest = MAX (largest, one);
+    }
   if (yyjson_arr_size (value) == 0)
     return FALSE;
   *out_value = largest;
@@ -132,13 +133,14 @@ config_scope (yyjson_val *root)
     { "thinker_config", NULL },  { "decoder", NULL },
     { "lm_config", NULL },       { "language_model_config", NULL },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (places); i++) {
-    yyjson_val *part = config_object (root, places[i][0]);
-    if (part != NULL && places[i][1] != NULL)
-      part = config_object (part, places[i][1]);
-    if (part != NULL && yyjson_obj_size (part) > 0)
-      return (ConfigScope){ root, part };
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (places); i++)
+    {
+      yyjson_val *part = config_object (root, places[i][0]);
+      if (part != NULL && places[i][1] != NULL)
+        part = config_object (part, places[i][1]);
+      if (part != NULL && yyjson_obj_size (part) > 0)
+        return (ConfigScope){ root, part };
+    }
   return (ConfigScope){ root, root };
 }
 

@@ -94,8 +94,7 @@ read_components (DiffusersIndex *self, yyjson_val *root, GError **error)
     return FALSE;
   while ((name = yyjson_obj_iter_next (&iter)) != NULL)
     if (yyjson_get_str (name)[0] != '_'
-        && !add_component (self, yyjson_get_str (name), yyjson_get_len (name), yyjson_obj_iter_get_val (name),
-                           error))
+        && !add_component (self, yyjson_get_str (name), yyjson_get_len (name), yyjson_obj_iter_get_val (name), error))
       return FALSE;
   return TRUE;
 }
@@ -118,11 +117,12 @@ diffusers_index_parse (const char *text, gsize size, GError **error)
 const DiffusersComponent *
 diffusers_index_find (const DiffusersIndex *self, const char *name)
 {
-  for (guint i = 0; i < self->components->len; i++) {
-    const DiffusersComponent *component = &g_array_index (self->components, DiffusersComponent, i);
-    if (strcmp (component->name, name) == 0)
-      return component;
-  }
+  for (guint i = 0; i < self->components->len; i++)
+    {
+      const DiffusersComponent *component = &g_array_index (self->components, DiffusersComponent, i);
+      if (strcmp (component->name, name) == 0)
+        return component;
+    }
   return NULL;
 }
 
@@ -130,10 +130,11 @@ const DiffusersComponent *
 diffusers_index_denoiser (const DiffusersIndex *self)
 {
   static const char *const names[] = { "transformer", "unet" };
-  for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
-    const DiffusersComponent *component = diffusers_index_find (self, names[i]);
-    if (component != NULL)
-      return component;
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      const DiffusersComponent *component = diffusers_index_find (self, names[i]);
+      if (component != NULL)
+        return component;
+    }
   return NULL;
 }

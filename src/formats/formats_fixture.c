@@ -161,8 +161,7 @@ gguf_builder_pair_strings (GgufBuilder *self, const char *key, guint64 n, const 
 }
 
 void
-gguf_builder_tensor (GgufBuilder *self, const char *name, guint64 dim0, guint64 dim1, guint32 type,
-                     guint64 offset)
+gguf_builder_tensor (GgufBuilder *self, const char *name, guint64 dim0, guint64 dim1, guint32 type, guint64 offset)
 {
   guint n_dims = dim0 == 0 ? 0 : dim1 == 0 ? 1 : 2;
   gguf_builder_text (self, name);

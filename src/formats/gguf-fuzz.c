@@ -9,18 +9,20 @@ static void
 check_header (const GgufHeader *header, gsize size)
 {
   guint64 end = 0;
-  for (guint i = 0; i < header->tensors->len; i++) {
-    const GgufTensor *tensor = &g_array_index (header->tensors, GgufTensor, i);
-    g_assert_cmpuint (tensor->offset_bytes, >=, end);
-    g_assert_cmpuint (tensor->offset_bytes % header->alignment, ==, 0);
-    end = tensor->offset_bytes + tensor->size_bytes;
-    g_assert_cmpuint (header->header_bytes + end, <=, size);
-  }
-  for (guint i = 0; i < header->values->len; i++) {
-    const GgufValue *value = &g_array_index (header->values, GgufValue, i);
-    g_assert_true (gguf_find (header, value->key) == value);
-    g_assert_true (value->strings == NULL || value->strings->len <= value->n);
-  }
+  for (guint i = 0; i < header->tensors->len; i++)
+    {
+      const GgufTensor *tensor = &g_array_index (header->tensors, GgufTensor, i);
+      g_assert_cmpuint (tensor->offset_bytes, >=, end);
+      g_assert_cmpuint (tensor->offset_bytes % header->alignment, ==, 0);
+      end = tensor->offset_bytes + tensor->size_bytes;
+      g_assert_cmpuint (header->header_bytes + end, <=, size);
+    }
+  for (guint i = 0; i < header->values->len; i++)
+    {
+      const GgufValue *value = &g_array_index (header->values, GgufValue, i);
+      g_assert_true (gguf_find (header, value->key) == value);
+      g_assert_true (value->strings == NULL || value->strings->len <= value->n);
+    }
 }
 
 static void
@@ -43,10 +45,11 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   g_autoptr (Reader) reader = reader_new_bytes (bytes);
   g_autoptr (GError) error = NULL;
   g_autoptr (GgufHeader) header = gguf_read (NULL, reader, &error);
-  if (header == NULL) {
-    g_assert_nonnull (am_error_reason (error));
-    return 0;
-  }
+  if (header == NULL)
+    {
+      g_assert_nonnull (am_error_reason (error));
+      return 0;
+    }
   gsize needed;
   g_autoptr (GgufHeader) again = gguf_parse_prefix (data, size, &needed, &error);
   g_assert_no_error (error);

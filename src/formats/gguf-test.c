@@ -141,11 +141,12 @@ test_tensors (void)
   g_autoptr (GgufHeader) zeros = expect_good (one_tensor ((TensorCase){ 0, 0, F32, 0 }, 0));
   g_assert_cmpuint (g_array_index (zeros->tensors, GgufTensor, 0).n_elements, ==, 0);
   static const guint32 unknown[] = { 4, 31, 36, 43, 99, G_MAXUINT32 };
-  for (guint i = 0; i < G_N_ELEMENTS (unknown); i++) {
-    g_autoptr (GgufHeader) header = expect_good (one_tensor ((TensorCase){ 7, 3, unknown[i], 0 }, 4096));
-    g_assert_cmpuint (header->n_unknown_types, ==, 1);
-    g_assert_null (gguf_tensor_type (unknown[i])->name);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (unknown); i++)
+    {
+      g_autoptr (GgufHeader) header = expect_good (one_tensor ((TensorCase){ 7, 3, unknown[i], 0 }, 4096));
+      g_assert_cmpuint (header->n_unknown_types, ==, 1);
+      g_assert_null (gguf_tensor_type (unknown[i])->name);
+    }
 }
 
 static void
@@ -396,15 +397,16 @@ test_prefix (void)
   gsize size, needed;
   const guint8 *data = g_bytes_get_data (bytes, &size);
   gsize header_size = size - 50;
-  for (gsize i = 0; i <= size; i++) {
-    g_autoptr (GError) error = NULL;
-    g_autofree guint8 *copy = g_memdup2 (data, i); /* exact, so that ASan sees a read beyond */
-    g_autoptr (GgufHeader) header = gguf_parse_prefix (copy, i, &needed, &error);
-    g_assert_no_error (error);
-    if (header == NULL)
-      g_assert_cmpuint (needed, >, i);
-    g_assert_true (header != NULL || i < header_size);
-  }
+  for (gsize i = 0; i <= size; i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autofree guint8 *copy = g_memdup2 (data, i); /* exact, so that ASan sees a read beyond */
+      g_autoptr (GgufHeader) header = gguf_parse_prefix (copy, i, &needed, &error);
+      g_assert_no_error (error);
+      if (header == NULL)
+        g_assert_cmpuint (needed, >, i);
+      g_assert_true (header != NULL || i < header_size);
+    }
 }
 
 int

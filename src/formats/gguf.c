@@ -25,13 +25,10 @@ static const struct {
   const char *name;
   gsize size;
 } value_types[GGUF_N_VALUE_TYPES] = {
-  [GGUF_U8] = { "u8", 1 },         [GGUF_I8] = { "i8", 1 },
-  [GGUF_U16] = { "u16", 2 },       [GGUF_I16] = { "i16", 2 },
-  [GGUF_U32] = { "u32", 4 },       [GGUF_I32] = { "i32", 4 },
-  [GGUF_F32] = { "f32", 4 },       [GGUF_BOOL] = { "bool", 1 },
+  [GGUF_U8] = { "u8", 1 },         [GGUF_I8] = { "i8", 1 },   [GGUF_U16] = { "u16", 2 }, [GGUF_I16] = { "i16", 2 },
+  [GGUF_U32] = { "u32", 4 },       [GGUF_I32] = { "i32", 4 }, [GGUF_F32] = { "f32", 4 }, [GGUF_BOOL] = { "bool", 1 },
   [GGUF_STRING] = { "string", 8 }, /* at least: its length */
-  [GGUF_ARRAY] = { "array", 0 },   [GGUF_U64] = { "u64", 8 },
-  [GGUF_I64] = { "i64", 8 },       [GGUF_F64] = { "f64", 8 },
+  [GGUF_ARRAY] = { "array", 0 },   [GGUF_U64] = { "u64", 8 }, [GGUF_I64] = { "i64", 8 }, [GGUF_F64] = { "f64", 8 },
 };
 
 static void
@@ -78,15 +75,14 @@ check_version (guint32 version, GError **error)
 }
 
 static gboolean
-check_count (guint64 count, guint64 limit, guint64 min_bytes, const Parser *parser, const char *what,
-             GError **error)
+check_count (guint64 count, guint64 limit, guint64 min_bytes, const Parser *parser, const char *what, GError **error)
 {
   if (count > limit)
-    return format_fail_limit (error, "%" G_GUINT64_FORMAT " %s, at most %" G_GUINT64_FORMAT " are allowed",
-                              count, what, limit);
+    return format_fail_limit (error, "%" G_GUINT64_FORMAT " %s, at most %" G_GUINT64_FORMAT " are allowed", count,
+                              what, limit);
   if (count > (parser->cursor.file_bytes - MIN (parser->cursor.pos, parser->cursor.file_bytes)) / min_bytes)
-    return format_fail (error, "truncated GGUF header: %" G_GUINT64_FORMAT " %s do not fit into the file",
-                        count, what);
+    return format_fail (error, "truncated GGUF header: %" G_GUINT64_FORMAT " %s do not fit into the file", count,
+                        what);
   return TRUE;
 }
 
@@ -97,8 +93,8 @@ parse_string_size (Parser *parser, gsize limit, const char *what, gsize *out_siz
   if (!gguf_cursor_u64 (&parser->cursor, &size, error))
     return FALSE;
   if (size > limit)
-    return format_fail_limit (
-      error, "%s of %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT " are allowed", what, size, limit);
+    return format_fail_limit (error, "%s of %" G_GUINT64_FORMAT " bytes, at most %" G_GSIZE_FORMAT " are allowed",
+                              what, size, limit);
   if (!check_count (size, size, 1, parser, "bytes of a string", error))
     return FALSE;
   *out_size = (gsize) size;
@@ -151,21 +147,22 @@ decode_number (GgufValueType type, const guint8 *bytes, gint64 *out_integer, dou
   raw32 = (guint32) raw;
   *out_number = 0;
   *out_integer = 0;
-  switch (type) {
-  case GGUF_I8: *out_integer = (gint8) raw; break;
-  case GGUF_I16: *out_integer = (gint16) raw; break;
-  case GGUF_I32: *out_integer = (gint32) raw; break;
-  case GGUF_I64: *out_integer = (gint64) raw; break;
-  case GGUF_BOOL: *out_integer = raw != 0; break;
-  case GGUF_F64: memcpy (out_number, &raw, sizeof *out_number); break;
-  case GGUF_F32: {
-    float number;
-    memcpy (&number, &raw32, sizeof number);
-    *out_number = (double) number;
-    break;
-  }
-  default: *out_integer = clamp_unsigned (raw);
-  }
+  switch (type)
+    {
+    case GGUF_I8: *out_integer = (gint8) raw; break;
+    case GGUF_I16: *out_integer = (gint16) raw; break;
+    case GGUF_I32: *out_integer = (gint32) raw; break;
+    case GGUF_I64: *out_integer = (gint64) raw; break;
+    case GGUF_BOOL: *out_integer = raw != 0; break;
+    case GGUF_F64: memcpy (out_number, &raw, sizeof *out_number); break;
+      case GGUF_F32: {
+        float number;
+        memcpy (&number, &raw32, sizeof number);
+        *out_number = (double) number;
+        break;
+      }
+    default: *out_integer = clamp_unsigned (raw);
+    }
 }
 
 static gboolean
@@ -195,12 +192,13 @@ parse_strings (Parser *parser, GgufValue *value, GError **error)
 {
   gboolean keep = value->n <= GGUF_KEPT_ARRAY, kept;
   value->strings = keep ? g_ptr_array_new_with_free_func (g_free) : NULL;
-  for (guint64 i = 0; i < value->n; i++) {
-    if (!parse_string (parser, value->strings, &kept, error))
-      return FALSE;
-    if (!kept && value->strings != NULL)
-      g_clear_pointer (&value->strings, g_ptr_array_unref); /* all of them or none */
-  }
+  for (guint64 i = 0; i < value->n; i++)
+    {
+      if (!parse_string (parser, value->strings, &kept, error))
+        return FALSE;
+      if (!kept && value->strings != NULL)
+        g_clear_pointer (&value->strings, g_ptr_array_unref); /* all of them or none */
+    }
   return TRUE;
 }
 
@@ -208,8 +206,7 @@ static gboolean
 parse_array (Parser *parser, GgufValue *value, GError **error)
 {
   guint32 type;
-  if (!gguf_cursor_u32 (&parser->cursor, &type, error)
-      || !gguf_cursor_u64 (&parser->cursor, &value->n, error))
+  if (!gguf_cursor_u32 (&parser->cursor, &type, error) || !gguf_cursor_u64 (&parser->cursor, &value->n, error))
     return FALSE;
   if (type >= GGUF_N_VALUE_TYPES)
     return format_fail (error, "key \"%s\": unknown element type %u", value->key, type);
@@ -222,8 +219,7 @@ parse_array (Parser *parser, GgufValue *value, GError **error)
     return FALSE;
   if (type == GGUF_STRING)
     return parse_strings (parser, value, error);
-  if (is_float (value->type) || value->n > GGUF_KEPT_ARRAY
-      || !keep_bytes (parser, value->n * sizeof (gint64)))
+  if (is_float (value->type) || value->n > GGUF_KEPT_ARRAY || !keep_bytes (parser, value->n * sizeof (gint64)))
     return gguf_cursor_skip (&parser->cursor, value->n * size, error);
   for (guint64 i = 0; i < value->n; i++)
     if (!parse_number (parser, value, error))
@@ -274,15 +270,16 @@ parse_value (Parser *parser, GgufValue *value, GError **error)
 static gboolean
 parse_pairs (Parser *parser, guint64 n_pairs, GError **error)
 {
-  for (guint64 i = 0; i < n_pairs; i++) {
-    GgufValue blank = { 0 };
-    if (!parse_key (parser, &blank.key, error))
-      return FALSE;
-    g_array_append_val (parser->header->values, blank);
-    GgufValue *value = &g_array_index (parser->header->values, GgufValue, parser->header->values->len - 1);
-    if (!parse_value (parser, value, error))
-      return FALSE;
-  }
+  for (guint64 i = 0; i < n_pairs; i++)
+    {
+      GgufValue blank = { 0 };
+      if (!parse_key (parser, &blank.key, error))
+        return FALSE;
+      g_array_append_val (parser->header->values, blank);
+      GgufValue *value = &g_array_index (parser->header->values, GgufValue, parser->header->values->len - 1);
+      if (!parse_value (parser, value, error))
+        return FALSE;
+    }
   return TRUE;
 }
 
@@ -296,11 +293,12 @@ static gboolean
 check_keys (GgufHeader *self, GError **error)
 {
   g_array_sort (self->values, compare_values);
-  for (guint i = 1; i < self->values->len; i++) {
-    const GgufValue *value = &g_array_index (self->values, GgufValue, i);
-    if (strcmp (value[-1].key, value->key) == 0)
-      return format_fail (error, "key \"%s\" is there twice", value->key);
-  }
+  for (guint i = 1; i < self->values->len; i++)
+    {
+      const GgufValue *value = &g_array_index (self->values, GgufValue, i);
+      if (strcmp (value[-1].key, value->key) == 0)
+        return format_fail (error, "key \"%s\" is there twice", value->key);
+    }
   return TRUE;
 }
 
@@ -314,8 +312,7 @@ find_alignment (GgufHeader *self, GError **error)
     return format_fail (error, "general.alignment must be a u32");
   guint64 alignment = (guint64) g_array_index (value->integers, gint64, 0);
   if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > GGUF_MAX_ALIGNMENT)
-    return format_fail (error,
-                        "general.alignment is %" G_GUINT64_FORMAT ": it must be a power of two, at most %d",
+    return format_fail (error, "general.alignment is %" G_GUINT64_FORMAT ": it must be a power of two, at most %d",
                         alignment, GGUF_MAX_ALIGNMENT);
   self->alignment = alignment;
   return TRUE;
@@ -345,8 +342,7 @@ measure_tensor (GgufTensor *tensor, GError **error)
   const GgufTensorType *type = gguf_tensor_type (tensor->type);
   gint64 n_elements = 1;
   for (guint32 i = 0; i < tensor->n_dims; i++)
-    if (tensor->dims[i] > G_MAXINT64
-        || __builtin_mul_overflow (n_elements, (gint64) tensor->dims[i], &n_elements))
+    if (tensor->dims[i] > G_MAXINT64 || __builtin_mul_overflow (n_elements, (gint64) tensor->dims[i], &n_elements))
       return fail_tensor (tensor, "the product of its dimensions overflows", error);
   tensor->n_elements = (guint64) n_elements;
   if (type->name == NULL)
@@ -382,8 +378,7 @@ parse_tensor (Parser *parser, GError **error)
   for (guint32 i = 0; i < tensor.n_dims; i++)
     if (!gguf_cursor_u64 (cursor, &tensor.dims[i], error))
       return FALSE;
-  if (!gguf_cursor_u32 (cursor, &tensor.type, error)
-      || !gguf_cursor_u64 (cursor, &tensor.offset_bytes, error))
+  if (!gguf_cursor_u32 (cursor, &tensor.type, error) || !gguf_cursor_u64 (cursor, &tensor.offset_bytes, error))
     return FALSE;
   if (tensor.offset_bytes % parser->header->alignment != 0)
     return fail_tensor (&tensor, "its offset is not aligned", error);
@@ -429,13 +424,14 @@ check_offsets (GgufHeader *self, GError **error)
 {
   guint64 end = 0;
   g_array_sort (self->tensors, compare_offsets);
-  for (guint i = 0; i < self->tensors->len; i++) {
-    const GgufTensor *tensor = &g_array_index (self->tensors, GgufTensor, i);
-    if (tensor->offset_bytes < end)
-      return fail_tensor (tensor, "it overlaps another tensor", error);
-    if (__builtin_add_overflow (tensor->offset_bytes, tensor->size_bytes, &end))
-      return fail_tensor (tensor, "its end overflows", error);
-  }
+  for (guint i = 0; i < self->tensors->len; i++)
+    {
+      const GgufTensor *tensor = &g_array_index (self->tensors, GgufTensor, i);
+      if (tensor->offset_bytes < end)
+        return fail_tensor (tensor, "it overlaps another tensor", error);
+      if (__builtin_add_overflow (tensor->offset_bytes, tensor->size_bytes, &end))
+        return fail_tensor (tensor, "its end overflows", error);
+    }
   if (__builtin_add_overflow (self->header_bytes, end, &self->end_bytes))
     return format_fail (error, "the end of the tensor data overflows");
   return TRUE;
@@ -450,9 +446,8 @@ parse_counts (Parser *parser, guint64 *out_tensors, guint64 *out_pairs, GError *
     return FALSE;
   if (magic != MAGIC)
     return format_fail (error, "this is not a GGUF file: the magic is missing");
-  if (!gguf_cursor_u32 (cursor, &parser->header->version, error)
-      || !check_version (parser->header->version, error) || !gguf_cursor_u64 (cursor, out_tensors, error)
-      || !gguf_cursor_u64 (cursor, out_pairs, error))
+  if (!gguf_cursor_u32 (cursor, &parser->header->version, error) || !check_version (parser->header->version, error)
+      || !gguf_cursor_u64 (cursor, out_tensors, error) || !gguf_cursor_u64 (cursor, out_pairs, error))
     return FALSE;
   /* The least a tensor takes: name length, dimension count, type, offset; a pair: key length, one byte of
    * key, type, one byte of value. */
@@ -483,8 +478,8 @@ check_file_size (const GgufHeader *self, guint64 header_end, guint64 size_bytes,
   guint64 end = self->tensors->len > 0 ? self->end_bytes : header_end;
   if (size_bytes < end)
     return format_fail (
-      error, "truncated: the GGUF header says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT,
-      end, size_bytes);
+      error, "truncated: the GGUF header says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT, end,
+      size_bytes);
   if (self->n_unknown_types == 0 && size_bytes - end >= self->alignment)
     return format_fail (error,
                         "%" G_GUINT64_FORMAT
@@ -523,14 +518,16 @@ gguf_parse_prefix (const guint8 *prefix, gsize size, gsize *out_needed_bytes, GE
   Parser parser = { .header = self };
   gguf_cursor_init_prefix (&parser.cursor, prefix, size);
   *out_needed_bytes = 0;
-  if (!parse_header (&parser, error)) {
-    *out_needed_bytes = (gsize) parser.cursor.needed_bytes;
-    return NULL;
-  }
-  if (parser.cursor.pos > size) { /* the header ends with an array that was only walked over */
-    *out_needed_bytes = (gsize) parser.cursor.pos;
-    return NULL;
-  }
+  if (!parse_header (&parser, error))
+    {
+      *out_needed_bytes = (gsize) parser.cursor.needed_bytes;
+      return NULL;
+    }
+  if (parser.cursor.pos > size)
+    { /* the header ends with an array that was only walked over */
+      *out_needed_bytes = (gsize) parser.cursor.pos;
+      return NULL;
+    }
   return g_steal_pointer (&self);
 }
 
@@ -538,17 +535,18 @@ const GgufValue *
 gguf_find (const GgufHeader *self, const char *key)
 {
   guint low = 0, high = self->values->len;
-  while (low < high) {
-    guint middle = low + (high - low) / 2;
-    const GgufValue *value = &g_array_index (self->values, GgufValue, middle);
-    int order = strcmp (value->key, key);
-    if (order == 0)
-      return value;
-    if (order < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  while (low < high)
+    {
+      guint middle = low + (high - low) / 2;
+      const GgufValue *value = &g_array_index (self->values, GgufValue, middle);
+      int order = strcmp (value->key, key);
+      if (order == 0)
+        return value;
+      if (order < 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
   return NULL;
 }
 
@@ -599,13 +597,12 @@ gboolean
 gguf_split (const GgufHeader *self, GgufSplit *out_split, GError **error)
 {
   GgufSplit split;
-  if (!split_number (self, "split.no", &split.no, error)
-      || !split_number (self, "split.count", &split.count, error)
+  if (!split_number (self, "split.no", &split.no, error) || !split_number (self, "split.count", &split.count, error)
       || !split_number (self, "split.tensors.count", &split.n_tensors_in_all, error))
     return FALSE;
   if (split.count > 1 && split.no >= split.count)
-    return format_fail (error, "split.no is %" G_GUINT64_FORMAT ", but split.count is %" G_GUINT64_FORMAT,
-                        split.no, split.count);
+    return format_fail (error, "split.no is %" G_GUINT64_FORMAT ", but split.count is %" G_GUINT64_FORMAT, split.no,
+                        split.count);
   *out_split = split;
   return TRUE;
 }

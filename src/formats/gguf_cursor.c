@@ -33,9 +33,8 @@ check_range (const GgufCursor *self, guint64 size_bytes, GError **error)
 {
   if (size_bytes > self->file_bytes - self->pos)
     return format_fail (error,
-                        "truncated GGUF header: %" G_GUINT64_FORMAT
-                        " bytes are needed at offset %" G_GUINT64_FORMAT ", the file has %" G_GUINT64_FORMAT
-                        " in all",
+                        "truncated GGUF header: %" G_GUINT64_FORMAT " bytes are needed at offset %" G_GUINT64_FORMAT
+                        ", the file has %" G_GUINT64_FORMAT " in all",
                         size_bytes, self->pos, self->file_bytes);
   if (self->pos > GGUF_MAX_HEADER_BYTES || size_bytes > GGUF_MAX_HEADER_BYTES - self->pos)
     return format_fail_limit (error, "the GGUF header is larger than %d bytes", GGUF_MAX_HEADER_BYTES);
@@ -55,10 +54,11 @@ fill (GgufCursor *self, gsize size, GError **error)
 {
   if (in_window (self) >= size)
     return TRUE;
-  if (self->reader == NULL) {
-    self->needed_bytes = self->pos + size;
-    return FALSE;
-  }
+  if (self->reader == NULL)
+    {
+      self->needed_bytes = self->pos + size;
+      return FALSE;
+    }
   self->window_start = self->pos;
   self->window_size = 0;
   gsize want = (gsize) MIN ((guint64) WINDOW_BYTES, self->file_bytes - self->pos);
@@ -85,15 +85,15 @@ gguf_cursor_copy (GgufCursor *self, gpointer buffer, gsize size, GError **error)
   if (!check_range (self, size, error))
     return FALSE;
   gsize done = MIN (in_window (self), size);
-  if (self->reader == NULL && done < size) {
-    self->needed_bytes = self->pos + size;
-    return FALSE;
-  }
+  if (self->reader == NULL && done < size)
+    {
+      self->needed_bytes = self->pos + size;
+      return FALSE;
+    }
   if (done > 0)
     memcpy (buffer, self->window + (self->pos - self->window_start), done);
   if (done < size
-      && !reader_read_at (self->ctx, self->reader, self->pos + done, (guint8 *) buffer + done, size - done,
-                          error))
+      && !reader_read_at (self->ctx, self->reader, self->pos + done, (guint8 *) buffer + done, size - done, error))
     return FALSE;
   self->pos += size;
   return TRUE;

@@ -72,11 +72,12 @@ read_numbers (const GgufHeader *header, ModelFacts *facts)
     facts->vocab_size = tokens->n;
   guint64 tokens_limit;
   if (gguf_value_u64 (gguf_find_arch (header, "context_length"), &tokens_limit) && tokens_limit > 0
-      && tokens_limit <= MODEL_FACTS_MAX_TOKENS) {
-    facts->context_tokens = tokens_limit;
-    facts->context_origin = FACT_READ;
-    facts->context_source = g_strdup ("context_length");
-  }
+      && tokens_limit <= MODEL_FACTS_MAX_TOKENS)
+    {
+      facts->context_tokens = tokens_limit;
+      facts->context_origin = FACT_READ;
+      facts->context_source = g_strdup ("context_length");
+    }
 }
 
 static void
@@ -97,14 +98,15 @@ static void
 read_template (const GgufHeader *header, ModelFacts *facts)
 {
   ChatTemplate template = { 0 };
-  for (guint i = 0; i < header->values->len; i++) {
-    const GgufValue *value = &g_array_index (header->values, GgufValue, i);
-    gboolean named = strcmp (value->key, "tokenizer.chat_template") == 0
-                     || g_str_has_prefix (value->key, "tokenizer.chat_template.");
-    if (named && value->strings != NULL && value->strings->len == 1)
-      chat_template_add_text (&template, CHAT_TEMPLATE_TOKENIZER, value->strings->pdata[0],
-                              strlen (value->strings->pdata[0]));
-  }
+  for (guint i = 0; i < header->values->len; i++)
+    {
+      const GgufValue *value = &g_array_index (header->values, GgufValue, i);
+      gboolean named = strcmp (value->key, "tokenizer.chat_template") == 0
+                       || g_str_has_prefix (value->key, "tokenizer.chat_template.");
+      if (named && value->strings != NULL && value->strings->len == 1)
+        chat_template_add_text (&template, CHAT_TEMPLATE_TOKENIZER, value->strings->pdata[0],
+                                strlen (value->strings->pdata[0]));
+    }
   chat_template_apply (&template, facts);
 }
 
@@ -122,14 +124,15 @@ gguf_facts_read (const GgufHeader *header, ModelFacts *facts)
 void
 gguf_facts_count (const GgufHeader *header, ModelFacts *facts, guint64 histogram[GGUF_FACTS_N_TYPES])
 {
-  for (guint i = 0; i < header->tensors->len; i++) {
-    const GgufTensor *tensor = &g_array_index (header->tensors, GgufTensor, i);
-    guint64 *slot = &histogram[MIN (tensor->type, GGUF_FACTS_N_TYPES - 1)];
-    if (__builtin_add_overflow (facts->n_parameters, tensor->n_elements, &facts->n_parameters))
-      facts->n_parameters = G_MAXUINT64;
-    if (tensor->n_dims >= 2 && __builtin_add_overflow (*slot, tensor->n_elements, slot))
-      *slot = G_MAXUINT64;
-  }
+  for (guint i = 0; i < header->tensors->len; i++)
+    {
+      const GgufTensor *tensor = &g_array_index (header->tensors, GgufTensor, i);
+      guint64 *slot = &histogram[MIN (tensor->type, GGUF_FACTS_N_TYPES - 1)];
+      if (__builtin_add_overflow (facts->n_parameters, tensor->n_elements, &facts->n_parameters))
+        facts->n_parameters = G_MAXUINT64;
+      if (tensor->n_dims >= 2 && __builtin_add_overflow (*slot, tensor->n_elements, slot))
+        *slot = G_MAXUINT64;
+    }
   facts->parameters_origin = facts->n_parameters > 0 ? FACT_READ : FACT_UNKNOWN;
 }
 
@@ -144,8 +147,7 @@ dominant_type (const guint64 histogram[GGUF_FACTS_N_TYPES])
 }
 
 void
-gguf_facts_quantization (const GgufHeader *header, const guint64 histogram[GGUF_FACTS_N_TYPES],
-                         ModelFacts *facts)
+gguf_facts_quantization (const GgufHeader *header, const guint64 histogram[GGUF_FACTS_N_TYPES], ModelFacts *facts)
 {
   guint64 file_type;
   const char *label = NULL;

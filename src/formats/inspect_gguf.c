@@ -21,11 +21,12 @@ gguf_model_clear (gpointer data)
 static GgufModel *
 find_model (GArray *models, const char *path)
 {
-  for (guint i = 0; i < models->len; i++) {
-    GgufModel *model = &g_array_index (models, GgufModel, i);
-    if (shard_name_same_set (g_array_index (model->parts, ShardPart, 0).path, path))
-      return model;
-  }
+  for (guint i = 0; i < models->len; i++)
+    {
+      GgufModel *model = &g_array_index (models, GgufModel, i);
+      if (shard_name_same_set (g_array_index (model->parts, ShardPart, 0).path, path))
+        return model;
+    }
   return NULL;
 }
 
@@ -35,18 +36,20 @@ group (const ModelInspector *self)
 {
   GArray *models = g_array_new (FALSE, FALSE, sizeof (GgufModel));
   g_array_set_clear_func (models, gguf_model_clear);
-  for (guint i = 0; i < self->weights->len; i++) {
-    const WeightFile *file = &g_array_index (self->weights, WeightFile, i);
-    GgufModel *model = find_model (models, file->path);
-    if (model == NULL) {
-      GgufModel fresh = { g_array_new (FALSE, FALSE, sizeof (ShardPart)), gguf_kind (file->gguf), 0 };
-      g_array_append_val (models, fresh);
-      model = &g_array_index (models, GgufModel, models->len - 1);
+  for (guint i = 0; i < self->weights->len; i++)
+    {
+      const WeightFile *file = &g_array_index (self->weights, WeightFile, i);
+      GgufModel *model = find_model (models, file->path);
+      if (model == NULL)
+        {
+          GgufModel fresh = { g_array_new (FALSE, FALSE, sizeof (ShardPart)), gguf_kind (file->gguf), 0 };
+          g_array_append_val (models, fresh);
+          model = &g_array_index (models, GgufModel, models->len - 1);
+        }
+      ShardPart part = { file->path, file->gguf, NULL };
+      g_array_append_val (model->parts, part);
+      model->size_bytes += file->size_bytes;
     }
-    ShardPart part = { file->path, file->gguf, NULL };
-    g_array_append_val (model->parts, part);
-    model->size_bytes += file->size_bytes;
-  }
   return models;
 }
 
@@ -65,11 +68,12 @@ static const GgufModel *
 choose_main (const GArray *models)
 {
   const GgufModel *best = NULL;
-  for (guint i = 0; i < models->len; i++) {
-    const GgufModel *model = &g_array_index (models, GgufModel, i);
-    if (model->kind == GGUF_KIND_MODEL && (best == NULL || model->size_bytes > best->size_bytes))
-      best = model;
-  }
+  for (guint i = 0; i < models->len; i++)
+    {
+      const GgufModel *model = &g_array_index (models, GgufModel, i);
+      if (model->kind == GGUF_KIND_MODEL && (best == NULL || model->size_bytes > best->size_bytes))
+        best = model;
+    }
   return best;
 }
 
@@ -104,45 +108,47 @@ static void
 drop_disagreements (ModelFacts *facts, const GArray *models, const GgufModel *main_model)
 {
   gboolean same_quantization = TRUE, same_parameters = TRUE;
-  for (guint i = 0; i < models->len; i++) {
-    const GgufModel *model = &g_array_index (models, GgufModel, i);
-    if (model->kind != GGUF_KIND_MODEL || model == main_model)
-      continue;
-    g_autoptr (ModelFacts) other = model_facts_new (MODEL_FORMAT_GGUF);
-    read_model (model, other);
-    same_quantization &= g_strcmp0 (other->quantization, facts->quantization) == 0;
-    same_parameters &= other->n_parameters == facts->n_parameters;
-  }
-  if (!same_quantization) {
-    g_clear_pointer (&facts->quantization, g_free);
-    g_clear_pointer (&facts->precision, g_free);
-    g_clear_pointer (&facts->weights_stem, g_free);
-    facts->quantization_origin = FACT_UNKNOWN;
-  }
-  if (!same_parameters) {
-    facts->n_parameters = facts->n_parameters_in_all = 0;
-    facts->parameters_origin = FACT_UNKNOWN;
-  }
+  for (guint i = 0; i < models->len; i++)
+    {
+      const GgufModel *model = &g_array_index (models, GgufModel, i);
+      if (model->kind != GGUF_KIND_MODEL || model == main_model)
+        continue;
+      g_autoptr (ModelFacts) other = model_facts_new (MODEL_FORMAT_GGUF);
+      read_model (model, other);
+      same_quantization &= g_strcmp0 (other->quantization, facts->quantization) == 0;
+      same_parameters &= other->n_parameters == facts->n_parameters;
+    }
+  if (!same_quantization)
+    {
+      g_clear_pointer (&facts->quantization, g_free);
+      g_clear_pointer (&facts->precision, g_free);
+      g_clear_pointer (&facts->weights_stem, g_free);
+      facts->quantization_origin = FACT_UNKNOWN;
+    }
+  if (!same_parameters)
+    {
+      facts->n_parameters = facts->n_parameters_in_all = 0;
+      facts->parameters_origin = FACT_UNKNOWN;
+    }
 }
 
 static void
 read_companions (ModelFacts *facts, const GArray *models)
 {
-  for (guint i = 0; i < models->len; i++) {
-    const GgufModel *model = &g_array_index (models, GgufModel, i);
-    const GgufHeader *header = g_array_index (model->parts, ShardPart, 0).gguf;
-    const GgufValue *audio = gguf_find (header, "clip.has_audio_encoder");
-    const GgufValue *vision = gguf_find (header, "clip.has_vision_encoder");
-    facts->n_models += model->kind == GGUF_KIND_MODEL;
-    if (model->kind != GGUF_KIND_PROJECTOR)
-      continue;
-    gboolean hears = audio != NULL && audio->integers != NULL
-                     && g_array_index (audio->integers, gint64, 0) != 0;
-    gboolean sees = vision != NULL && vision->integers != NULL
-                    && g_array_index (vision->integers, gint64, 0) != 0;
-    facts->has_audio |= hears;
-    facts->has_vision |= sees || !hears; /* old projectors say nothing and are for images */
-  }
+  for (guint i = 0; i < models->len; i++)
+    {
+      const GgufModel *model = &g_array_index (models, GgufModel, i);
+      const GgufHeader *header = g_array_index (model->parts, ShardPart, 0).gguf;
+      const GgufValue *audio = gguf_find (header, "clip.has_audio_encoder");
+      const GgufValue *vision = gguf_find (header, "clip.has_vision_encoder");
+      facts->n_models += model->kind == GGUF_KIND_MODEL;
+      if (model->kind != GGUF_KIND_PROJECTOR)
+        continue;
+      gboolean hears = audio != NULL && audio->integers != NULL && g_array_index (audio->integers, gint64, 0) != 0;
+      gboolean sees = vision != NULL && vision->integers != NULL && g_array_index (vision->integers, gint64, 0) != 0;
+      facts->has_audio |= hears;
+      facts->has_vision |= sees || !hears; /* old projectors say nothing and are for images */
+    }
 }
 
 gboolean
@@ -154,15 +160,17 @@ inspect_gguf (ModelInspector *self, GError **error)
       return FALSE;
   read_companions (self->facts, models);
   const GgufModel *model = choose_main (models);
-  if (model == NULL) { /* an adapter or a projector alone */
-    model = &g_array_index (models, GgufModel, 0);
-    self->facts->is_adapter = TRUE;
-  }
+  if (model == NULL)
+    { /* an adapter or a projector alone */
+      model = &g_array_index (models, GgufModel, 0);
+      self->facts->is_adapter = TRUE;
+    }
   read_model (model, self->facts);
-  if (self->facts->n_models > 1) {
-    model_facts_warn (self->facts, "%u GGUF models lie side by side", self->facts->n_models);
-    drop_disagreements (self->facts, models, model);
-  }
+  if (self->facts->n_models > 1)
+    {
+      model_facts_warn (self->facts, "%u GGUF models lie side by side", self->facts->n_models);
+      drop_disagreements (self->facts, models, model);
+    }
   if (self->facts->architecture == NULL)
     model_facts_warn (self->facts, "general.architecture is missing: no engine will know this model");
   return TRUE;

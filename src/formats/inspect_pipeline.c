@@ -6,11 +6,12 @@
 static gboolean
 has_weights (const ModelInspector *self, const char *folder)
 {
-  for (guint i = 0; i < self->weights->len; i++) {
-    const WeightFile *file = &g_array_index (self->weights, WeightFile, i);
-    if (g_str_has_prefix (file->path, folder) && !file->is_extra)
-      return TRUE;
-  }
+  for (guint i = 0; i < self->weights->len; i++)
+    {
+      const WeightFile *file = &g_array_index (self->weights, WeightFile, i);
+      if (g_str_has_prefix (file->path, folder) && !file->is_extra)
+        return TRUE;
+    }
   return FALSE;
 }
 
@@ -18,12 +19,13 @@ static gboolean
 check_components (const ModelInspector *self, GError **error)
 {
   g_autoptr (GString) missing = g_string_new (NULL);
-  for (guint i = 0; i < self->pipeline->components->len; i++) {
-    const DiffusersComponent *component = &g_array_index (self->pipeline->components, DiffusersComponent, i);
-    g_autofree char *folder = g_strconcat (component->name, "/", NULL);
-    if (component->kind == DIFFUSERS_MODEL && !has_weights (self, folder))
-      g_string_append_printf (missing, "%s%s", missing->len > 0 ? ", " : "", component->name);
-  }
+  for (guint i = 0; i < self->pipeline->components->len; i++)
+    {
+      const DiffusersComponent *component = &g_array_index (self->pipeline->components, DiffusersComponent, i);
+      g_autofree char *folder = g_strconcat (component->name, "/", NULL);
+      if (component->kind == DIFFUSERS_MODEL && !has_weights (self, folder))
+        g_string_append_printf (missing, "%s%s", missing->len > 0 ? ", " : "", component->name);
+    }
   return missing->len == 0
          || am_fail (error, AM_ERROR_INVALID_ARGUMENT, "PipelineIncomplete",
                      "these parts of the pipeline have no weights: %s", missing->str);

@@ -43,19 +43,19 @@ check_index (ModelInspector *self, const IndexFile *file, GHashTable *indexed, G
   gboolean all_safetensors = TRUE;
   if (!shard_index_check_files (file->index, present, error))
     return FALSE;
-  for (guint i = 0; i < self->weights->len; i++) {
-    WeightFile *weights = weight_file (self, i);
-    if (strncmp (weights->path, file->path, size) != 0
-        || !shard_index_names (file->index, weights->path + size))
-      continue;
-    g_hash_table_add (indexed, weights);
-    all_safetensors &= weights->safetensors != NULL;
-    if (weights->safetensors == NULL)
-      continue;
-    total_bytes += weights->safetensors->data_bytes;
-    if (!shard_index_check_header (file->index, weights->path + size, weights->safetensors, error))
-      return FALSE;
-  }
+  for (guint i = 0; i < self->weights->len; i++)
+    {
+      WeightFile *weights = weight_file (self, i);
+      if (strncmp (weights->path, file->path, size) != 0 || !shard_index_names (file->index, weights->path + size))
+        continue;
+      g_hash_table_add (indexed, weights);
+      all_safetensors &= weights->safetensors != NULL;
+      if (weights->safetensors == NULL)
+        continue;
+      total_bytes += weights->safetensors->data_bytes;
+      if (!shard_index_check_header (file->index, weights->path + size, weights->safetensors, error))
+        return FALSE;
+    }
   if (all_safetensors)
     compare_total (self, file, total_bytes);
   return TRUE;
@@ -65,18 +65,20 @@ check_index (ModelInspector *self, const IndexFile *file, GHashTable *indexed, G
 static void
 mark_extras (ModelInspector *self, GHashTable *indexed)
 {
-  for (guint i = 0; i < self->indexes->len; i++) {
-    const char *index_path = g_array_index (self->indexes, IndexFile, i).path;
-    for (guint j = 0; j < self->weights->len; j++) {
-      WeightFile *weights = weight_file (self, j);
-      gsize size = shard_index_folder_size (weights->path);
-      if (size != shard_index_folder_size (index_path) || strncmp (weights->path, index_path, size) != 0
-          || g_hash_table_contains (indexed, weights) || weights->is_extra)
-        continue;
-      weights->is_extra = TRUE;
-      model_facts_warn (self->facts, "%s is not named by the shard index", weights->path);
+  for (guint i = 0; i < self->indexes->len; i++)
+    {
+      const char *index_path = g_array_index (self->indexes, IndexFile, i).path;
+      for (guint j = 0; j < self->weights->len; j++)
+        {
+          WeightFile *weights = weight_file (self, j);
+          gsize size = shard_index_folder_size (weights->path);
+          if (size != shard_index_folder_size (index_path) || strncmp (weights->path, index_path, size) != 0
+              || g_hash_table_contains (indexed, weights) || weights->is_extra)
+            continue;
+          weights->is_extra = TRUE;
+          model_facts_warn (self->facts, "%s is not named by the shard index", weights->path);
+        }
     }
-  }
 }
 
 static gboolean
@@ -85,17 +87,18 @@ check_numbered_set (const ModelInspector *self, guint first, GError **error)
   g_autoptr (GPtrArray) names = g_ptr_array_new ();
   g_autoptr (GArray) parts = g_array_new (FALSE, FALSE, sizeof (ShardPart));
   gboolean all_safetensors = TRUE;
-  for (guint i = 0; i < self->weights->len; i++) {
-    const WeightFile *weights = weight_file (self, i);
-    ShardPart part = { weights->path, NULL, weights->safetensors };
-    if (!shard_name_same_set (weights->path, weight_file (self, first)->path))
-      continue;
-    if (i < first) /* checked when its first part was met */
-      return TRUE;
-    all_safetensors &= weights->safetensors != NULL;
-    g_ptr_array_add (names, weights->path);
-    g_array_append_val (parts, part);
-  }
+  for (guint i = 0; i < self->weights->len; i++)
+    {
+      const WeightFile *weights = weight_file (self, i);
+      ShardPart part = { weights->path, NULL, weights->safetensors };
+      if (!shard_name_same_set (weights->path, weight_file (self, first)->path))
+        continue;
+      if (i < first) /* checked when its first part was met */
+        return TRUE;
+      all_safetensors &= weights->safetensors != NULL;
+      g_ptr_array_add (names, weights->path);
+      g_array_append_val (parts, part);
+    }
   if (names->len == 0)
     return TRUE;
   return shard_set_check_names (names, error)
@@ -107,13 +110,15 @@ gboolean
 inspect_check_shards (ModelInspector *self, GError **error)
 {
   g_autoptr (GHashTable) indexed = g_hash_table_new (NULL, NULL);
-  for (guint i = 0; i < self->indexes->len; i++) {
-    const IndexFile *file = &g_array_index (self->indexes, IndexFile, i);
-    if (!check_index (self, file, indexed, error)) {
-      g_prefix_error (error, "%s: ", file->path);
-      return FALSE;
+  for (guint i = 0; i < self->indexes->len; i++)
+    {
+      const IndexFile *file = &g_array_index (self->indexes, IndexFile, i);
+      if (!check_index (self, file, indexed, error))
+        {
+          g_prefix_error (error, "%s: ", file->path);
+          return FALSE;
+        }
     }
-  }
   mark_extras (self, indexed);
   for (guint i = 0; i < self->weights->len; i++)
     if (!g_hash_table_contains (indexed, weight_file (self, i)) && !weight_file (self, i)->is_extra
@@ -140,20 +145,21 @@ only_adapters (const ModelInspector *self)
 }
 
 gboolean
-inspect_count_parameters (const ModelInspector *self, const char *folder, guint64 *out_n,
-                          gboolean *out_is_exact, const char **out_precision)
+inspect_count_parameters (const ModelInspector *self, const char *folder, guint64 *out_n, gboolean *out_is_exact,
+                          const char **out_precision)
 {
   g_autoptr (GPtrArray) tensors = g_ptr_array_new ();
   gboolean with_adapters = only_adapters (self), has_opaque = FALSE;
   ParameterCount count;
-  for (guint i = 0; i < self->weights->len; i++) {
-    const WeightFile *file = weight_file (self, i);
-    if (!g_str_has_prefix (file->path, folder) || file->is_extra || (!with_adapters && is_adapter (file)))
-      continue;
-    has_opaque |= file->safetensors == NULL;
-    for (guint j = 0; file->safetensors != NULL && j < file->safetensors->by_name->len; j++)
-      g_ptr_array_add (tensors, file->safetensors->by_name->pdata[j]);
-  }
+  for (guint i = 0; i < self->weights->len; i++)
+    {
+      const WeightFile *file = weight_file (self, i);
+      if (!g_str_has_prefix (file->path, folder) || file->is_extra || (!with_adapters && is_adapter (file)))
+        continue;
+      has_opaque |= file->safetensors == NULL;
+      for (guint j = 0; file->safetensors != NULL && j < file->safetensors->by_name->len; j++)
+        g_ptr_array_add (tensors, file->safetensors->by_name->pdata[j]);
+    }
   parameter_count_sort (tensors);
   parameter_count (tensors, self->quantization, &count);
   SafetensorsDtype dominant = parameter_count_dominant (&count);
@@ -167,10 +173,11 @@ static void
 read_quantization (ModelInspector *self, yyjson_val *config)
 {
   quantization_read_config (self->quantization, config);
-  for (guint i = 0; i < self->quantization_files->len; i++) {
-    const SideFile *side = self->quantization_files->pdata[i];
-    quantization_read_side_file (self->quantization, side->name, yyjson_doc_get_root (side->doc));
-  }
+  for (guint i = 0; i < self->quantization_files->len; i++)
+    {
+      const SideFile *side = self->quantization_files->pdata[i];
+      quantization_read_side_file (self->quantization, side->name, yyjson_doc_get_root (side->doc));
+    }
   self->facts->quantization = g_strdup (self->quantization->label);
   self->facts->quantization_origin = self->quantization->label != NULL ? FACT_READ : FACT_UNKNOWN;
 }

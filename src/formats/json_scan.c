@@ -26,12 +26,13 @@ fail_at (JsonScan *self, const char *what, GError **error)
 char
 json_scan_peek (JsonScan *self)
 {
-  while (self->pos < self->size) {
-    char c = self->text[self->pos];
-    if (c != ' ' && c != '\n' && c != '\t' && c != '\r')
-      return c;
-    self->pos++;
-  }
+  while (self->pos < self->size)
+    {
+      char c = self->text[self->pos];
+      if (c != ' ' && c != '\n' && c != '\t' && c != '\r')
+        return c;
+      self->pos++;
+    }
   return 0;
 }
 
@@ -52,10 +53,11 @@ json_scan_next (JsonScan *self, char close, gboolean *out_more, GError **error)
   gboolean first = self->opened;
   self->opened = FALSE;
   *out_more = c != close;
-  if (c == close) {
-    self->pos++;
-    return TRUE;
-  }
+  if (c == close)
+    {
+      self->pos++;
+      return TRUE;
+    }
   if (first)
     return TRUE;
   if (c != ',')
@@ -71,12 +73,13 @@ scan_hex4 (JsonScan *self, guint *out_unit)
   if (self->size - self->pos < 4)
     return FALSE;
   guint unit = 0;
-  for (guint i = 0; i < 4; i++) {
-    int digit = g_ascii_xdigit_value (self->text[self->pos + i]);
-    if (digit < 0)
-      return FALSE;
-    unit = unit << 4 | (guint) digit;
-  }
+  for (guint i = 0; i < 4; i++)
+    {
+      int digit = g_ascii_xdigit_value (self->text[self->pos + i]);
+      if (digit < 0)
+        return FALSE;
+      unit = unit << 4 | (guint) digit;
+    }
   self->pos += 4;
   *out_unit = unit;
   return TRUE;
@@ -90,14 +93,15 @@ scan_unicode_escape (JsonScan *self, GError **error)
   if (!scan_hex4 (self, &high))
     return fail_at (self, "a bad \\u escape", error);
   gunichar c = high;
-  if (high >= 0xd800 && high <= 0xdfff) {
-    gboolean paired = high < 0xdc00 && self->size - self->pos >= 6
-                      && memcmp (self->text + self->pos, "\\u", 2) == 0;
-    self->pos += paired ? 2 : 0;
-    if (!paired || !scan_hex4 (self, &low) || low < 0xdc00 || low > 0xdfff)
-      return fail_at (self, "half a surrogate pair", error);
-    c = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-  }
+  if (high >= 0xd800 && high <= 0xdfff)
+    {
+      gboolean paired = high < 0xdc00 && self->size - self->pos >= 6
+                        && memcmp (self->text + self->pos, "\\u", 2) == 0;
+      self->pos += paired ? 2 : 0;
+      if (!paired || !scan_hex4 (self, &low) || low < 0xdc00 || low > 0xdfff)
+        return fail_at (self, "half a surrogate pair", error);
+      c = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+    }
   if (c == 0)
     g_string_append_c (self->scratch, '\0');
   else
@@ -125,17 +129,18 @@ scan_escape (JsonScan *self, GError **error)
 static gboolean
 scan_escaped_string (JsonScan *self, GError **error)
 {
-  while (self->pos < self->size) {
-    guchar c = (guchar) self->text[self->pos++];
-    if (c == '"')
-      return TRUE;
-    if (c < 0x20)
-      return fail_at (self, "a control character in a string", error);
-    if (c != '\\')
-      g_string_append_c (self->scratch, (char) c);
-    else if (!scan_escape (self, error))
-      return FALSE;
-  }
+  while (self->pos < self->size)
+    {
+      guchar c = (guchar) self->text[self->pos++];
+      if (c == '"')
+        return TRUE;
+      if (c < 0x20)
+        return fail_at (self, "a control character in a string", error);
+      if (c != '\\')
+        g_string_append_c (self->scratch, (char) c);
+      else if (!scan_escape (self, error))
+        return FALSE;
+    }
   return fail_at (self, "an unfinished string", error);
 }
 
@@ -146,27 +151,29 @@ json_scan_string (JsonScan *self, const char **out_text, gsize *out_size, GError
     return fail_at (self, "a string is expected", error);
   gsize start = ++self->pos;
   self->opened = FALSE;
-  for (; self->pos < self->size; self->pos++) {
-    guchar c = (guchar) self->text[self->pos];
-    if (c == '"') {
-      *out_text = self->text + start;
-      *out_size = self->pos++ - start;
+  for (; self->pos < self->size; self->pos++)
+    {
+      guchar c = (guchar) self->text[self->pos];
+      if (c == '"')
+        {
+          *out_text = self->text + start;
+          *out_size = self->pos++ - start;
+          return TRUE;
+        }
+      if (c < 0x20)
+        return fail_at (self, "a control character in a string", error);
+      if (c != '\\')
+        continue;
+      if (self->scratch == NULL)
+        self->scratch = g_string_new (NULL);
+      g_string_truncate (self->scratch, 0);
+      g_string_append_len (self->scratch, self->text + start, (gssize) (self->pos - start));
+      if (!scan_escaped_string (self, error))
+        return FALSE;
+      *out_text = self->scratch->str;
+      *out_size = self->scratch->len;
       return TRUE;
     }
-    if (c < 0x20)
-      return fail_at (self, "a control character in a string", error);
-    if (c != '\\')
-      continue;
-    if (self->scratch == NULL)
-      self->scratch = g_string_new (NULL);
-    g_string_truncate (self->scratch, 0);
-    g_string_append_len (self->scratch, self->text + start, (gssize) (self->pos - start));
-    if (!scan_escaped_string (self, error))
-      return FALSE;
-    *out_text = self->scratch->str;
-    *out_size = self->scratch->len;
-    return TRUE;
-  }
   return fail_at (self, "an unfinished string", error);
 }
 
@@ -196,8 +203,7 @@ json_scan_u64 (JsonScan *self, guint64 *out_value, GError **error)
       return fail_at (self, "an integer beyond 64 bits", error);
   if (c == '0' && self->pos > start + 1)
     return fail_at (self, "a number with a leading zero", error);
-  if (self->pos < self->size && strchr (".eE", self->text[self->pos]) != NULL
-      && self->text[self->pos] != '\0')
+  if (self->pos < self->size && strchr (".eE", self->text[self->pos]) != NULL && self->text[self->pos] != '\0')
     return fail_at (self, "an integer is expected, not a fraction or an exponent", error);
   *out_value = value;
   return TRUE;
@@ -230,10 +236,11 @@ skip_number (JsonScan *self, GError **error)
   gboolean good = n_digits == 1 || (n_digits > 1 && !zero);
   if (good && skip_byte (self, "."))
     good = skip_digits (self) > 0;
-  if (good && skip_byte (self, "eE")) {
-    skip_byte (self, "+-");
-    good = skip_digits (self) > 0;
-  }
+  if (good && skip_byte (self, "eE"))
+    {
+      skip_byte (self, "+-");
+      good = skip_digits (self) > 0;
+    }
   return good || fail_at (self, "a bad number", error);
 }
 
@@ -247,13 +254,15 @@ skip_scalar (JsonScan *self, GError **error)
   self->opened = FALSE;
   if (c == '"')
     return json_scan_string (self, &text, &size, error);
-  for (guint i = 0; i < G_N_ELEMENTS (words); i++) {
-    gsize length = strlen (words[i]);
-    if (self->size - self->pos >= length && memcmp (self->text + self->pos, words[i], length) == 0) {
-      self->pos += length;
-      return TRUE;
+  for (guint i = 0; i < G_N_ELEMENTS (words); i++)
+    {
+      gsize length = strlen (words[i]);
+      if (self->size - self->pos >= length && memcmp (self->text + self->pos, words[i], length) == 0)
+        {
+          self->pos += length;
+          return TRUE;
+        }
     }
-  }
   return skip_number (self, error);
 }
 
@@ -264,29 +273,35 @@ json_scan_skip (JsonScan *self, GError **error)
   guint64 objects = 0; /* bit d: level d is an object */
   const char *text;
   gsize size;
-  do {
-    char c = json_scan_peek (self);
-    if (c == '{' || c == '[') {
-      if (depth == JSON_SCAN_MAX_DEPTH)
-        return fail_at (self, "nested too deeply", error);
-      objects = c == '{' ? objects | G_GUINT64_CONSTANT (1) << depth
-                         : objects & ~(G_GUINT64_CONSTANT (1) << depth);
-      depth++;
-      if (!json_scan_open (self, c, error))
-        return FALSE;
-    } else if (!skip_scalar (self, error)) {
-      return FALSE;
+  do
+    {
+      char c = json_scan_peek (self);
+      if (c == '{' || c == '[')
+        {
+          if (depth == JSON_SCAN_MAX_DEPTH)
+            return fail_at (self, "nested too deeply", error);
+          objects = c == '{' ? objects | G_GUINT64_CONSTANT (1) << depth
+                             : objects & ~(G_GUINT64_CONSTANT (1) << depth);
+          depth++;
+          if (!json_scan_open (self, c, error))
+            return FALSE;
+        }
+      else if (!skip_scalar (self, error))
+        {
+          return FALSE;
+        }
+      gboolean more = FALSE;
+      while (depth > 0 && !more)
+        {
+          gboolean is_object = objects >> (depth - 1) & 1;
+          if (!json_scan_next (self, is_object ? '}' : ']', &more, error))
+            return FALSE;
+          if (more && is_object && !json_scan_key (self, &text, &size, error))
+            return FALSE;
+          depth -= more ? 0 : 1;
+        }
     }
-    gboolean more = FALSE;
-    while (depth > 0 && !more) {
-      gboolean is_object = objects >> (depth - 1) & 1;
-      if (!json_scan_next (self, is_object ? '}' : ']', &more, error))
-        return FALSE;
-      if (more && is_object && !json_scan_key (self, &text, &size, error))
-        return FALSE;
-      depth -= more ? 0 : 1;
-    }
-  } while (depth > 0);
+  while (depth > 0);
   return TRUE;
 }
 

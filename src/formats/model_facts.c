@@ -29,10 +29,11 @@ gboolean
 model_format_parse (const char *text, ModelFormat *out_format)
 {
   for (guint i = 0; i < MODEL_FORMAT_N; i++)
-    if (strcmp (text, format_names[i][0]) == 0 || strcmp (text, format_names[i][1]) == 0) {
-      *out_format = (ModelFormat) i;
-      return TRUE;
-    }
+    if (strcmp (text, format_names[i][0]) == 0 || strcmp (text, format_names[i][1]) == 0)
+      {
+        *out_format = (ModelFormat) i;
+        return TRUE;
+      }
   return FALSE;
 }
 

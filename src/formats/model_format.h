@@ -3,12 +3,7 @@
 
 #include <glib.h>
 
-typedef enum {
-  MODEL_FORMAT_SAFETENSORS,
-  MODEL_FORMAT_GGUF,
-  MODEL_FORMAT_DIFFUSERS,
-  MODEL_FORMAT_N
-} ModelFormat;
+typedef enum { MODEL_FORMAT_SAFETENSORS, MODEL_FORMAT_GGUF, MODEL_FORMAT_DIFFUSERS, MODEL_FORMAT_N } ModelFormat;
 
 /* "Safetensors", as the API spells it. */
 const char *model_format_name (ModelFormat format);

@@ -75,10 +75,11 @@ typedef struct {
 static char *
 read_text (const Incoming *file, gsize limit_bytes, gsize *out_size, GError **error)
 {
-  if (file->reader->size_bytes > limit_bytes) {
-    format_fail_limit (error, "the file is larger than %" G_GSIZE_FORMAT " bytes", limit_bytes);
-    return NULL;
-  }
+  if (file->reader->size_bytes > limit_bytes)
+    {
+      format_fail_limit (error, "the file is larger than %" G_GSIZE_FORMAT " bytes", limit_bytes);
+      return NULL;
+    }
   gsize size = (gsize) file->reader->size_bytes;
   g_autofree char *text = g_malloc (size + 1);
   if (!reader_read_at (file->ctx, file->reader, 0, text, size, error))
@@ -141,8 +142,7 @@ add_template_json (const Incoming *file, GError **error)
   g_autoptr (yyjson_doc) doc = read_document (file, error);
   if (doc == NULL)
     return FALSE;
-  chat_template_add_json (&file->inspector->template,
-                          is_processor ? CHAT_TEMPLATE_PROCESSOR : CHAT_TEMPLATE_JSON,
+  chat_template_add_json (&file->inspector->template, is_processor ? CHAT_TEMPLATE_PROCESSOR : CHAT_TEMPLATE_JSON,
                           yyjson_doc_get_root (doc));
   return TRUE;
 }
@@ -235,19 +235,21 @@ add_document (const Incoming *file, GError **error)
   ModelFacts *facts = file->inspector->facts;
   if (!check_content (file, &kind, error))
     return FALSE;
-  for (guint i = 0; i < G_N_ELEMENTS (documents); i++) {
-    if (strcmp (documents[i].path, file->path) != 0 || (documents[i].formats & (1u << facts->format)) == 0)
-      continue;
-    if (documents[i].add (file, &problem))
-      return TRUE;
-    gboolean is_its_own = am_error_is (problem, AM_ERROR_INVALID_ARGUMENT)
-                          || am_error_is (problem, AM_ERROR_RESOURCE_EXHAUSTED);
-    if (documents[i].is_vital || !is_its_own) {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
+  for (guint i = 0; i < G_N_ELEMENTS (documents); i++)
+    {
+      if (strcmp (documents[i].path, file->path) != 0 || (documents[i].formats & (1u << facts->format)) == 0)
+        continue;
+      if (documents[i].add (file, &problem))
+        return TRUE;
+      gboolean is_its_own = am_error_is (problem, AM_ERROR_INVALID_ARGUMENT)
+                            || am_error_is (problem, AM_ERROR_RESOURCE_EXHAUSTED);
+      if (documents[i].is_vital || !is_its_own)
+        {
+          g_propagate_error (error, g_steal_pointer (&problem));
+          return FALSE;
+        }
+      model_facts_warn (facts, "%s: %s", file->path, problem->message);
     }
-    model_facts_warn (facts, "%s: %s", file->path, problem->message);
-  }
   return TRUE;
 }
 
@@ -264,15 +266,17 @@ read_weights (const Incoming *file, WeightFile *weights, GError **error)
 {
   ModelInspector *self = file->inspector;
   SniffKind kind;
-  if (self->facts->format == MODEL_FORMAT_GGUF) {
-    weights->gguf = gguf_read (file->ctx, file->reader, error);
-    return weights->gguf != NULL && count_tensors (self, weights->gguf->tensors->len, error);
-  }
-  if (g_str_has_suffix (file->path, ".bin")) { /* of a pipeline: taken as it is, never loaded */
-    if (!check_content (file, &kind, error))
-      return FALSE;
-    return kind == SNIFF_ZIP || kind == SNIFF_PICKLE || format_fail (error, "this is no PyTorch weight file");
-  }
+  if (self->facts->format == MODEL_FORMAT_GGUF)
+    {
+      weights->gguf = gguf_read (file->ctx, file->reader, error);
+      return weights->gguf != NULL && count_tensors (self, weights->gguf->tensors->len, error);
+    }
+  if (g_str_has_suffix (file->path, ".bin"))
+    { /* of a pipeline: taken as it is, never loaded */
+      if (!check_content (file, &kind, error))
+        return FALSE;
+      return kind == SNIFF_ZIP || kind == SNIFF_PICKLE || format_fail (error, "this is no PyTorch weight file");
+    }
   weights->safetensors = safetensors_read (file->ctx, file->reader, error);
   return weights->safetensors != NULL && count_tensors (self, weights->safetensors->tensors->len, error);
 }
@@ -284,10 +288,11 @@ add_weights (const Incoming *file, GError **error)
   if (self->weights->len == MAX_WEIGHT_FILES)
     return format_fail_limit (error, "the model has more than %d weight files", MAX_WEIGHT_FILES);
   WeightFile weights = { .path = g_strdup (file->path), .size_bytes = file->reader->size_bytes };
-  if (!read_weights (file, &weights, error)) {
-    weight_file_clear (&weights);
-    return FALSE;
-  }
+  if (!read_weights (file, &weights, error))
+    {
+      weight_file_clear (&weights);
+      return FALSE;
+    }
   if (weights.safetensors != NULL && weights.safetensors->leading_space)
     model_facts_warn (self->facts, "%s: white space stands before the header", file->path);
   g_array_append_val (self->weights, weights);
@@ -314,8 +319,7 @@ is_weight_name (ModelFormat format, const char *path)
   const char *slash = strrchr (path, '/'), *name = slash != NULL ? slash + 1 : path;
   g_autofree char *lower = g_ascii_strdown (name, -1);
   if (format == MODEL_FORMAT_GGUF) /* "params" is a companion; no other one lacks an extension */
-    return g_str_has_suffix (lower, ".gguf")
-           || (strchr (lower, '.') == NULL && strcmp (lower, "params") != 0);
+    return g_str_has_suffix (lower, ".gguf") || (strchr (lower, '.') == NULL && strcmp (lower, "params") != 0);
   return g_str_has_suffix (lower, ".safetensors")
          || (format == MODEL_FORMAT_DIFFUSERS && g_str_has_suffix (lower, ".bin"));
 }
@@ -354,9 +358,10 @@ model_inspector_finish (ModelInspector *self, GError **error)
     [MODEL_FORMAT_DIFFUSERS] = inspect_pipeline,
   };
   g_array_sort (self->weights, compare_weights);
-  if (self->weights->len == 0) {
-    format_fail (error, "there are no weights");
-    return NULL;
-  }
+  if (self->weights->len == 0)
+    {
+      format_fail (error, "there are no weights");
+      return NULL;
+    }
   return inspect[self->facts->format](self, error) ? g_steal_pointer (&self->facts) : NULL;
 }

@@ -16,8 +16,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ModelInspector, model_inspector_free)
 /* `path` is relative to the model's root (a selection's target). INVALID_ARGUMENT names the file and its
  * fault, reasons FormatInvalid, LfsPointer, PickleRejected; RESOURCE_EXHAUSTED above a limit; the
  * reader's errors. Blocks as the reader does. */
-gboolean model_inspector_add_file (Ctx *ctx, ModelInspector *self, const char *path, Reader *reader,
-                                   GError **error);
+gboolean model_inspector_add_file (Ctx *ctx, ModelInspector *self, const char *path, Reader *reader, GError **error);
 /* Checks the files against each other (reasons ShardMissing, ShardMismatch, StaleIndex,
  * PipelineIncomplete) and gives the facts, which the caller frees. Call once. */
 ModelFacts *model_inspector_finish (ModelInspector *self, GError **error);

@@ -25,8 +25,7 @@ static const Ratio same = { 1, 1 }, none = { 0, 1 };
 static int
 compare_tensors (gconstpointer pa, gconstpointer pb)
 {
-  const SafetensorsTensor *a = *(const SafetensorsTensor *const *) pa,
-                          *b = *(const SafetensorsTensor *const *) pb;
+  const SafetensorsTensor *a = *(const SafetensorsTensor *const *) pa, *b = *(const SafetensorsTensor *const *) pb;
   return foreign_name_compare (a->name, a->name_size, b->name, b->name_size);
 }
 
@@ -56,8 +55,7 @@ sibling (const Named *self, const char *leaf)
                                            self->module_size > 0 ? "." : "", leaf);
   SafetensorsTensor wanted = { .name = name, .name_size = strlen (name) };
   const SafetensorsTensor *key = &wanted;
-  const gpointer *found = bsearch (&key, self->all->pdata, self->all->len, sizeof (gpointer),
-                                   compare_tensors);
+  const gpointer *found = bsearch (&key, self->all->pdata, self->all->len, sizeof (gpointer), compare_tensors);
   return found != NULL ? *found : NULL;
 }
 
@@ -95,9 +93,8 @@ ratio_packed (const Named *self)
 static Ratio
 ratio_bitsandbytes (const Named *self)
 {
-  static const char *const no_weights[] = {
-    "absmax", "quant_map", "nested_absmax", "nested_quant_map", "SCB", "weight_format", NULL
-  };
+  static const char *const no_weights[] = { "absmax",        "quant_map", "nested_absmax", "nested_quant_map", "SCB",
+                                            "weight_format", NULL };
   const SafetensorsTensor *tensor = self->tensor;
   if (is_leaf_of (self, no_weights) || g_str_has_prefix (self->leaf, "bitsandbytes__"))
     return none;
@@ -139,26 +136,25 @@ ratio_mxfp4 (const Named *self)
 {
   if (self->tensor->dtype == SAFETENSORS_U8 && g_str_has_suffix (self->leaf, "_scales"))
     return none;
-  return self->tensor->dtype == SAFETENSORS_U8 && g_str_has_suffix (self->leaf, "_blocks") ? (Ratio){ 2, 1 }
-                                                                                           : same;
+  return self->tensor->dtype == SAFETENSORS_U8 && g_str_has_suffix (self->leaf, "_blocks") ? (Ratio){ 2, 1 } : same;
 }
 
 static Ratio
 ratio_fp8 (const Named *self)
 {
   gboolean is_expert = self->quantization->has_fp4_experts && is_integer (self->tensor)
-                       && g_strstr_len (self->tensor->name, (gssize) self->tensor->name_size, ".experts.")
-                            != NULL;
+                       && g_strstr_len (self->tensor->name, (gssize) self->tensor->name_size, ".experts.") != NULL;
   return is_expert ? (Ratio){ 2, 1 } : same;
 }
 
 static Ratio
 ratio_mlx (const Named *self)
 {
-  if (is_leaf (self, "scales") || is_leaf (self, "biases")) {
-    const SafetensorsTensor *weight = sibling (self, "weight");
-    return weight != NULL && weight->dtype == SAFETENSORS_U32 ? none : same;
-  }
+  if (is_leaf (self, "scales") || is_leaf (self, "biases"))
+    {
+      const SafetensorsTensor *weight = sibling (self, "weight");
+      return weight != NULL && weight->dtype == SAFETENSORS_U32 ? none : same;
+    }
   gboolean is_packed = self->tensor->dtype == SAFETENSORS_U32 && is_leaf (self, "weight")
                        && sibling (self, "scales") != NULL;
   return is_packed ? unpacked (self, bits_of (self, 4)) : same;
@@ -199,11 +195,12 @@ is_bookkeeping (const char *leaf)
     "zero_point",        "weight_shape",     "weight_g_idx",       "k_scale",
     "v_scale",
   };
-  for (guint i = 0; i < G_N_ELEMENTS (endings); i++) {
-    gsize leaf_size = strlen (leaf), size = strlen (endings[i]);
-    if (g_str_has_suffix (leaf, endings[i]) && (leaf_size == size || leaf[leaf_size - size - 1] == '_'))
-      return TRUE;
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (endings); i++)
+    {
+      gsize leaf_size = strlen (leaf), size = strlen (endings[i]);
+      if (g_str_has_suffix (leaf, endings[i]) && (leaf_size == size || leaf[leaf_size - size - 1] == '_'))
+        return TRUE;
+    }
   return FALSE;
 }
 
@@ -225,18 +222,20 @@ parameter_count (const GPtrArray *tensors, const Quantization *quantization, Par
 {
   gboolean too_many_rules = (guint64) quantization->rules->len * tensors->len > MAX_RULE_TESTS;
   ParameterCount count = { .is_exact = quantization->scheme != QUANTIZATION_OTHER && !too_many_rules };
-  for (guint i = 0; i < tensors->len; i++) {
-    const SafetensorsTensor *tensor = tensors->pdata[i];
-    Ratio ratio = ratio_of (tensors, tensor, quantization);
-    guint64 n;
-    count.bytes_of[tensor->dtype] += tensor->end_bytes - tensor->begin_bytes;
-    if (__builtin_mul_overflow (tensor->n_elements, ratio.num, &n)
-        || __builtin_add_overflow (count.n_parameters, n / ratio.den, &count.n_parameters)) {
-      count.n_parameters = G_MAXUINT64;
-      count.is_exact = FALSE;
-      break;
+  for (guint i = 0; i < tensors->len; i++)
+    {
+      const SafetensorsTensor *tensor = tensors->pdata[i];
+      Ratio ratio = ratio_of (tensors, tensor, quantization);
+      guint64 n;
+      count.bytes_of[tensor->dtype] += tensor->end_bytes - tensor->begin_bytes;
+      if (__builtin_mul_overflow (tensor->n_elements, ratio.num, &n)
+          || __builtin_add_overflow (count.n_parameters, n / ratio.den, &count.n_parameters))
+        {
+          count.n_parameters = G_MAXUINT64;
+          count.is_exact = FALSE;
+          break;
+        }
     }
-  }
   *out_count = count;
 }
 
@@ -245,12 +244,12 @@ parameter_count_dominant (const ParameterCount *count)
 {
   SafetensorsDtype best = SAFETENSORS_N_DTYPES;
   for (guint want_float = 0; want_float < 2; want_float++)
-    for (guint i = 0; i < SAFETENSORS_N_DTYPES; i++) {
-      gboolean fits = count->bytes_of[i] > 0 && (!want_float || safetensors_dtype_info (i)->is_float);
-      gboolean best_fits = best != SAFETENSORS_N_DTYPES
-                           && (!want_float || safetensors_dtype_info (best)->is_float);
-      if (fits && (!best_fits || count->bytes_of[i] > count->bytes_of[best]))
-        best = (SafetensorsDtype) i;
-    }
+    for (guint i = 0; i < SAFETENSORS_N_DTYPES; i++)
+      {
+        gboolean fits = count->bytes_of[i] > 0 && (!want_float || safetensors_dtype_info (i)->is_float);
+        gboolean best_fits = best != SAFETENSORS_N_DTYPES && (!want_float || safetensors_dtype_info (best)->is_float);
+        if (fits && (!best_fits || count->bytes_of[i] > count->bytes_of[best]))
+          best = (SafetensorsDtype) i;
+      }
   return best;
 }

@@ -11,17 +11,18 @@ check_tensors (const SafetensorsHeader *header)
 {
   guint64 end = 0;
   g_assert_cmpuint (header->by_name->len, ==, header->tensors->len);
-  for (guint i = 0; i < header->tensors->len; i++) {
-    const SafetensorsTensor *tensor = &g_array_index (header->tensors, SafetensorsTensor, i);
-    guint64 n = 1;
-    g_assert_cmpuint (tensor->begin_bytes, ==, end);
-    for (guint j = 0; j < tensor->n_dims; j++)
-      n *= tensor->dims[j];
-    g_assert_cmpuint (n, ==, tensor->n_elements);
-    end = tensor->end_bytes;
-    g_assert_cmpuint (n * safetensors_dtype_info (tensor->dtype)->bits / 8, ==, end - tensor->begin_bytes);
-    g_assert_true (safetensors_find (header, tensor->name, tensor->name_size) == tensor);
-  }
+  for (guint i = 0; i < header->tensors->len; i++)
+    {
+      const SafetensorsTensor *tensor = &g_array_index (header->tensors, SafetensorsTensor, i);
+      guint64 n = 1;
+      g_assert_cmpuint (tensor->begin_bytes, ==, end);
+      for (guint j = 0; j < tensor->n_dims; j++)
+        n *= tensor->dims[j];
+      g_assert_cmpuint (n, ==, tensor->n_elements);
+      end = tensor->end_bytes;
+      g_assert_cmpuint (n * safetensors_dtype_info (tensor->dtype)->bits / 8, ==, end - tensor->begin_bytes);
+      g_assert_true (safetensors_find (header, tensor->name, tensor->name_size) == tensor);
+    }
   g_assert_cmpuint (header->data_bytes, ==, end);
 }
 
@@ -32,10 +33,11 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   g_autoptr (Reader) reader = reader_new_bytes (bytes);
   g_autoptr (GError) error = NULL;
   g_autoptr (SafetensorsHeader) header = safetensors_read (NULL, reader, &error);
-  if (header == NULL) {
-    g_assert_nonnull (am_error_reason (error));
-    return 0;
-  }
+  if (header == NULL)
+    {
+      g_assert_nonnull (am_error_reason (error));
+      return 0;
+    }
   check_tensors (header);
   g_assert_cmpuint (header->header_bytes + header->data_bytes, ==, size);
   gsize needed;

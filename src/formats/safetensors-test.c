@@ -89,12 +89,12 @@ static const struct {
 static void
 test_bad_headers (void)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (bad_headers); i++) {
-    g_autofree char *shown = g_strescape (bad_headers[i].header, NULL);
-    g_test_message ("%s", shown);
-    expect_error (fixture_safetensors (bad_headers[i].header, bad_headers[i].data_bytes),
-                  bad_headers[i].part);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (bad_headers); i++)
+    {
+      g_autofree char *shown = g_strescape (bad_headers[i].header, NULL);
+      g_test_message ("%s", shown);
+      expect_error (fixture_safetensors (bad_headers[i].header, bad_headers[i].data_bytes), bad_headers[i].part);
+    }
 }
 
 static GBytes *
@@ -135,13 +135,14 @@ test_other_files (void)
     { "GGUF\3aaaaaaaaaaaaaaaaa", "GGUF", "FormatInvalid" },
     { "\x89HDF\r\n\x1a\n0000", "HDF5", "FormatInvalid" },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (files); i++) {
-    g_autoptr (GError) error = NULL;
-    g_autoptr (SafetensorsHeader) header = read_bytes (fixture_text (files[i].content), &error);
-    g_assert_null (header);
-    g_assert_cmpstr (am_error_reason (error), ==, files[i].reason);
-    fixture_assert_error (&error, files[i].part);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (files); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (SafetensorsHeader) header = read_bytes (fixture_text (files[i].content), &error);
+      g_assert_null (header);
+      g_assert_cmpstr (am_error_reason (error), ==, files[i].reason);
+      fixture_assert_error (&error, files[i].part);
+    }
 }
 
 static void
@@ -204,8 +205,7 @@ test_names (void)
     g_string_append_printf (text, "%s\"%s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%u,%u]}",
                             i > 0 ? "," : "", names[i], i, i + 1);
   g_string_append_c (text, '}');
-  g_autoptr (SafetensorsHeader) header = read_bytes (fixture_safetensors (text->str, G_N_ELEMENTS (names)),
-                                                     &error);
+  g_autoptr (SafetensorsHeader) header = read_bytes (fixture_safetensors (text->str, G_N_ELEMENTS (names)), &error);
   g_assert_no_error (error);
   g_assert_nonnull (safetensors_find (header, "", 0));
   g_assert_nonnull (safetensors_find (header, "a\0b", 3));

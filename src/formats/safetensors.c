@@ -79,10 +79,11 @@ parse_dtype (JsonScan *scan, SafetensorsTensor *tensor, GError **error)
   if (!json_scan_string (scan, &text, &size, error))
     return FALSE;
   for (guint i = 0; i < SAFETENSORS_N_DTYPES; i++)
-    if (json_scan_is (text, size, dtypes[i].name)) {
-      tensor->dtype = (SafetensorsDtype) i;
-      return TRUE;
-    }
+    if (json_scan_is (text, size, dtypes[i].name))
+      {
+        tensor->dtype = (SafetensorsDtype) i;
+        return TRUE;
+      }
   g_autofree char *dtype = foreign_name_show (text, size);
   g_autofree char *what = g_strdup_printf ("unknown dtype %s", dtype);
   return fail_tensor (tensor, what, error);
@@ -95,12 +96,13 @@ parse_shape (SafetensorsHeader *self, JsonScan *scan, SafetensorsTensor *tensor,
   guint64 dim;
   if (!json_scan_open (scan, '[', error))
     return FALSE;
-  while (json_scan_next (scan, ']', &more, error) && more) {
-    if (!json_scan_u64 (scan, &dim, error))
-      return FALSE;
-    g_array_append_val (self->dims, dim);
-    tensor->n_dims++;
-  }
+  while (json_scan_next (scan, ']', &more, error) && more)
+    {
+      if (!json_scan_u64 (scan, &dim, error))
+        return FALSE;
+      g_array_append_val (self->dims, dim);
+      tensor->n_dims++;
+    }
   return !more;
 }
 
@@ -112,12 +114,13 @@ parse_offsets (JsonScan *scan, SafetensorsTensor *tensor, GError **error)
   gboolean more;
   if (!json_scan_open (scan, '[', error))
     return FALSE;
-  while (json_scan_next (scan, ']', &more, error) && more) {
-    if (n == 2)
-      return fail_tensor (tensor, "data_offsets must be two numbers", error);
-    if (!json_scan_u64 (scan, &offsets[n++], error))
-      return FALSE;
-  }
+  while (json_scan_next (scan, ']', &more, error) && more)
+    {
+      if (n == 2)
+        return fail_tensor (tensor, "data_offsets must be two numbers", error);
+      if (!json_scan_u64 (scan, &offsets[n++], error))
+        return FALSE;
+    }
   if (more)
     return FALSE;
   if (n != 2 || offsets[0] > offsets[1])
@@ -139,12 +142,13 @@ check_tensor_size (const SafetensorsHeader *self, SafetensorsTensor *tensor, gsi
     return fail_tensor (tensor, "its size overflows", error);
   if (n_bits % 8 != 0)
     return fail_tensor (tensor, "its elements do not fill whole bytes", error);
-  if (n_bits / 8 != tensor->end_bytes - tensor->begin_bytes) {
-    g_autofree char *what = g_strdup_printf ("shape and dtype need %" G_GUINT64_FORMAT
-                                             " bytes, data_offsets give %" G_GUINT64_FORMAT,
-                                             n_bits / 8, tensor->end_bytes - tensor->begin_bytes);
-    return fail_tensor (tensor, what, error);
-  }
+  if (n_bits / 8 != tensor->end_bytes - tensor->begin_bytes)
+    {
+      g_autofree char *what = g_strdup_printf ("shape and dtype need %" G_GUINT64_FORMAT
+                                               " bytes, data_offsets give %" G_GUINT64_FORMAT,
+                                               n_bits / 8, tensor->end_bytes - tensor->begin_bytes);
+      return fail_tensor (tensor, what, error);
+    }
   tensor->n_elements = n_elements;
   return TRUE;
 }
@@ -210,8 +214,7 @@ parse_tensor (SafetensorsHeader *self, JsonScan *scan, const char *name, gsize n
 static int
 compare_metadata (gconstpointer a, gconstpointer b)
 {
-  return strcmp ((*(const SafetensorsMetadata *const *) a)->key,
-                 (*(const SafetensorsMetadata *const *) b)->key);
+  return strcmp ((*(const SafetensorsMetadata *const *) a)->key, (*(const SafetensorsMetadata *const *) b)->key);
 }
 
 static gboolean
@@ -235,18 +238,19 @@ parse_metadata (SafetensorsHeader *self, JsonScan *scan, GError **error)
   gboolean more;
   if (!json_scan_open (scan, '{', error))
     return FALSE;
-  while (json_scan_next (scan, '}', &more, error) && more) {
-    SafetensorsMetadata pair;
-    if (!json_scan_key (scan, &text, &size, error))
-      return FALSE;
-    pair.key = g_string_chunk_insert_len (self->strings, text, (gssize) size);
-    if (json_scan_peek (scan) != '"')
-      return format_fail (error, "__metadata__ may hold strings only");
-    if (!json_scan_string (scan, &text, &size, error))
-      return FALSE;
-    pair.value = g_string_chunk_insert_len (self->strings, text, (gssize) size);
-    g_array_append_val (self->metadata, pair);
-  }
+  while (json_scan_next (scan, '}', &more, error) && more)
+    {
+      SafetensorsMetadata pair;
+      if (!json_scan_key (scan, &text, &size, error))
+        return FALSE;
+      pair.key = g_string_chunk_insert_len (self->strings, text, (gssize) size);
+      if (json_scan_peek (scan) != '"')
+        return format_fail (error, "__metadata__ may hold strings only");
+      if (!json_scan_string (scan, &text, &size, error))
+        return FALSE;
+      pair.value = g_string_chunk_insert_len (self->strings, text, (gssize) size);
+      g_array_append_val (self->metadata, pair);
+    }
   return !more && check_metadata_keys (self, error);
 }
 
@@ -258,16 +262,17 @@ parse_entries (SafetensorsHeader *self, JsonScan *scan, GError **error)
   gsize key_size;
   if (!json_scan_open (scan, '{', error))
     return FALSE;
-  while (json_scan_next (scan, '}', &more, error) && more) {
-    if (!json_scan_key (scan, &key, &key_size, error))
-      return FALSE;
-    gboolean is_metadata = json_scan_is (key, key_size, "__metadata__");
-    if (is_metadata && has_metadata)
-      return format_fail (error, "__metadata__ is there twice");
-    if (!(is_metadata ? parse_metadata (self, scan, error) : parse_tensor (self, scan, key, key_size, error)))
-      return FALSE;
-    has_metadata |= is_metadata;
-  }
+  while (json_scan_next (scan, '}', &more, error) && more)
+    {
+      if (!json_scan_key (scan, &key, &key_size, error))
+        return FALSE;
+      gboolean is_metadata = json_scan_is (key, key_size, "__metadata__");
+      if (is_metadata && has_metadata)
+        return format_fail (error, "__metadata__ is there twice");
+      if (!(is_metadata ? parse_metadata (self, scan, error) : parse_tensor (self, scan, key, key_size, error)))
+        return FALSE;
+      has_metadata |= is_metadata;
+    }
   return !more && json_scan_end (scan, error);
 }
 
@@ -293,14 +298,14 @@ static gboolean
 check_coverage (SafetensorsHeader *self, GError **error)
 {
   guint64 end = 0;
-  for (guint i = 0; i < self->tensors->len; i++) {
-    const SafetensorsTensor *tensor = &g_array_index (self->tensors, SafetensorsTensor, i);
-    if (tensor->begin_bytes != end)
-      return fail_tensor (
-        tensor, tensor->begin_bytes > end ? "there is a hole before it" : "it overlaps another tensor",
-        error);
-    end = tensor->end_bytes;
-  }
+  for (guint i = 0; i < self->tensors->len; i++)
+    {
+      const SafetensorsTensor *tensor = &g_array_index (self->tensors, SafetensorsTensor, i);
+      if (tensor->begin_bytes != end)
+        return fail_tensor (
+          tensor, tensor->begin_bytes > end ? "there is a hole before it" : "it overlaps another tensor", error);
+      end = tensor->end_bytes;
+    }
   self->data_bytes = end;
   return TRUE;
 }
@@ -323,28 +328,32 @@ safetensors_parse (const char *json, gsize size, GError **error)
 {
   g_autoptr (SafetensorsHeader) self = header_new ();
   g_auto (JsonScan) scan = { 0 };
-  if (!g_utf8_validate_len (json, size, NULL)) {
-    format_fail (error, "the header is not UTF-8 text");
-    return NULL;
-  }
+  if (!g_utf8_validate_len (json, size, NULL))
+    {
+      format_fail (error, "the header is not UTF-8 text");
+      return NULL;
+    }
   json_scan_init (&scan, json, size);
   self->leading_space = json_scan_peek (&scan) == '{' && scan.pos > 0;
-  if (!parse_entries (self, &scan, error)) {
-    g_prefix_error (error, "bad safetensors header: ");
-    return NULL;
-  }
+  if (!parse_entries (self, &scan, error))
+    {
+      g_prefix_error (error, "bad safetensors header: ");
+      return NULL;
+    }
   gsize first_dim = 0;
-  for (guint i = 0; i < self->tensors->len; i++) {
-    SafetensorsTensor *tensor = &g_array_index (self->tensors, SafetensorsTensor, i);
-    tensor->dims = &g_array_index (self->dims, guint64, first_dim);
-    first_dim += tensor->n_dims;
-  }
+  for (guint i = 0; i < self->tensors->len; i++)
+    {
+      SafetensorsTensor *tensor = &g_array_index (self->tensors, SafetensorsTensor, i);
+      tensor->dims = &g_array_index (self->dims, guint64, first_dim);
+      first_dim += tensor->n_dims;
+    }
   g_array_sort (self->tensors, compare_offsets);
   self->header_bytes = 8 + size;
-  if (!check_coverage (self, error) || !check_names (self, error)) {
-    g_prefix_error (error, "bad safetensors header: ");
-    return NULL;
-  }
+  if (!check_coverage (self, error) || !check_names (self, error))
+    {
+      g_prefix_error (error, "bad safetensors header: ");
+      return NULL;
+    }
   return g_steal_pointer (&self);
 }
 
@@ -363,13 +372,12 @@ read_header_size (Ctx *ctx, Reader *reader, gsize *out_size, GError **error)
   memcpy (&header_bytes, head, sizeof header_bytes);
   header_bytes = GUINT64_FROM_LE (header_bytes);
   if (header_bytes > SAFETENSORS_MAX_HEADER_BYTES)
-    return format_fail (error,
-                        "header too large: it says %" G_GUINT64_FORMAT " bytes, at most %d are allowed",
+    return format_fail (error, "header too large: it says %" G_GUINT64_FORMAT " bytes, at most %d are allowed",
                         header_bytes, SAFETENSORS_MAX_HEADER_BYTES);
   if (header_bytes > reader->size_bytes - 8)
     return format_fail (error,
-                        "truncated header: it says %" G_GUINT64_FORMAT
-                        " bytes, the file has %" G_GUINT64_FORMAT " behind its length",
+                        "truncated header: it says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT
+                        " behind its length",
                         header_bytes, reader->size_bytes - 8);
   *out_size = (gsize) header_bytes;
   return TRUE;
@@ -382,9 +390,9 @@ check_file_size (const SafetensorsHeader *self, guint64 size_bytes, GError **err
   if (__builtin_add_overflow (self->header_bytes, self->data_bytes, &expected))
     return format_fail (error, "the size of all tensors overflows");
   if (size_bytes < expected)
-    return format_fail (
-      error, "truncated: the header says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT,
-      expected, size_bytes);
+    return format_fail (error,
+                        "truncated: the header says %" G_GUINT64_FORMAT " bytes, the file has %" G_GUINT64_FORMAT,
+                        expected, size_bytes);
   if (size_bytes > expected)
     return format_fail (error,
                         "%" G_GUINT64_FORMAT
@@ -413,27 +421,29 @@ const SafetensorsTensor *
 safetensors_find (const SafetensorsHeader *self, const char *name, gsize name_size)
 {
   guint low = 0, high = self->by_name->len;
-  while (low < high) {
-    guint middle = low + (high - low) / 2;
-    const SafetensorsTensor *tensor = self->by_name->pdata[middle];
-    int order = foreign_name_compare (tensor->name, tensor->name_size, name, name_size);
-    if (order == 0)
-      return tensor;
-    if (order < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
+  while (low < high)
+    {
+      guint middle = low + (high - low) / 2;
+      const SafetensorsTensor *tensor = self->by_name->pdata[middle];
+      int order = foreign_name_compare (tensor->name, tensor->name_size, name, name_size);
+      if (order == 0)
+        return tensor;
+      if (order < 0)
+        low = middle + 1;
+      else
+        high = middle;
+    }
   return NULL;
 }
 
 const char *
 safetensors_metadata (const SafetensorsHeader *self, const char *key)
 {
-  for (guint i = 0; i < self->metadata->len; i++) {
-    const SafetensorsMetadata *pair = &g_array_index (self->metadata, SafetensorsMetadata, i);
-    if (strcmp (pair->key, key) == 0)
-      return pair->value;
-  }
+  for (guint i = 0; i < self->metadata->len; i++)
+    {
+      const SafetensorsMetadata *pair = &g_array_index (self->metadata, SafetensorsMetadata, i);
+      if (strcmp (pair->key, key) == 0)
+        return pair->value;
+    }
   return NULL;
 }

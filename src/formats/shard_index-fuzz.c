@@ -15,19 +15,20 @@ static void
 check_index (const ShardIndex *index)
 {
   guint n_entries = 0;
-  for (guint i = 0; i < index->files->len; i++) {
-    g_assert_true (path_is_safe (index->files->pdata[i]));
-    g_assert_true (shard_index_names (index, index->files->pdata[i]));
-    g_assert_cmpuint (index->n_entries[i], >, 0);
-    n_entries += index->n_entries[i];
-  }
+  for (guint i = 0; i < index->files->len; i++)
+    {
+      g_assert_true (path_is_safe (index->files->pdata[i]));
+      g_assert_true (shard_index_names (index, index->files->pdata[i]));
+      g_assert_cmpuint (index->n_entries[i], >, 0);
+      n_entries += index->n_entries[i];
+    }
   g_assert_cmpuint (n_entries, ==, index->entries->len);
-  for (guint i = 1; i < index->entries->len; i++) {
-    const ShardEntry *entry = &g_array_index (index->entries, ShardEntry, i);
-    g_assert_cmpint (
-      foreign_name_compare (entry[-1].tensor, entry[-1].tensor_size, entry->tensor, entry->tensor_size), <,
-      0);
-  }
+  for (guint i = 1; i < index->entries->len; i++)
+    {
+      const ShardEntry *entry = &g_array_index (index->entries, ShardEntry, i);
+      g_assert_cmpint (
+        foreign_name_compare (entry[-1].tensor, entry[-1].tensor_size, entry->tensor, entry->tensor_size), <, 0);
+    }
   g_assert_true (shard_index_check_files (index, index->files, NULL));
 }
 

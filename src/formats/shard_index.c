@@ -55,11 +55,9 @@ static const char *
 keep_file (Parser *parser, const char *file, gsize size)
 {
   /* Neighbours mostly lie in the same file. */
-  const char *last = parser->raw->len > 0 ? g_array_index (parser->raw, RawEntry, parser->raw->len - 1).file
-                                          : "";
-  return json_scan_is (file, size, last)
-           ? last
-           : g_string_chunk_insert_len (parser->index->strings, file, (gssize) size);
+  const char *last = parser->raw->len > 0 ? g_array_index (parser->raw, RawEntry, parser->raw->len - 1).file : "";
+  return json_scan_is (file, size, last) ? last
+                                         : g_string_chunk_insert_len (parser->index->strings, file, (gssize) size);
 }
 
 static gboolean
@@ -108,19 +106,21 @@ parse_metadata (Parser *parser, JsonScan *scan, GError **error)
     return json_scan_skip (scan, error);
   if (!json_scan_open (scan, '{', error))
     return FALSE;
-  while (json_scan_next (scan, '}', &more, error) && more) {
-    if (!json_scan_key (scan, &key, &key_size, error))
-      return FALSE;
-    gboolean is_total = json_scan_is (key, key_size, "total_size");
-    json_scan_peek (scan);
-    gsize start = scan->pos;
-    if (!json_scan_skip (scan, error))
-      return FALSE;
-    if (is_total) {
-      g_autofree char *value = g_strndup (scan->text + start, scan->pos - start);
-      parser->index->has_total_size = text_parse_u64 (value, &parser->index->total_size_bytes);
+  while (json_scan_next (scan, '}', &more, error) && more)
+    {
+      if (!json_scan_key (scan, &key, &key_size, error))
+        return FALSE;
+      gboolean is_total = json_scan_is (key, key_size, "total_size");
+      json_scan_peek (scan);
+      gsize start = scan->pos;
+      if (!json_scan_skip (scan, error))
+        return FALSE;
+      if (is_total)
+        {
+          g_autofree char *value = g_strndup (scan->text + start, scan->pos - start);
+          parser->index->has_total_size = text_parse_u64 (value, &parser->index->total_size_bytes);
+        }
     }
-  }
   return !more;
 }
 
@@ -132,18 +132,19 @@ parse_document (Parser *parser, JsonScan *scan, GError **error)
   gboolean more, good;
   if (!json_scan_open (scan, '{', error))
     return FALSE;
-  while (json_scan_next (scan, '}', &more, error) && more) {
-    if (!json_scan_key (scan, &key, &key_size, error))
-      return FALSE;
-    if (json_scan_is (key, key_size, "weight_map"))
-      good = parse_map (parser, scan, error);
-    else if (json_scan_is (key, key_size, "metadata"))
-      good = parse_metadata (parser, scan, error);
-    else
-      good = json_scan_skip (scan, error);
-    if (!good)
-      return FALSE;
-  }
+  while (json_scan_next (scan, '}', &more, error) && more)
+    {
+      if (!json_scan_key (scan, &key, &key_size, error))
+        return FALSE;
+      if (json_scan_is (key, key_size, "weight_map"))
+        good = parse_map (parser, scan, error);
+      else if (json_scan_is (key, key_size, "metadata"))
+        good = parse_metadata (parser, scan, error);
+      else
+        good = json_scan_skip (scan, error);
+      if (!good)
+        return FALSE;
+    }
   if (more || !json_scan_end (scan, error))
     return FALSE;
   return parser->has_map || format_fail (error, "weight_map is missing");
@@ -169,23 +170,25 @@ build_entries (Parser *parser, GError **error)
 {
   ShardIndex *self = parser->index;
   g_array_sort (parser->raw, compare_raw_files);
-  for (guint i = 0; i < parser->raw->len; i++) {
-    const RawEntry *raw = &g_array_index (parser->raw, RawEntry, i);
-    if (i == 0 || compare_raw_files (&raw[-1], raw) != 0)
-      g_ptr_array_add (self->files, (gpointer) raw->file);
-    if (self->files->len > SHARD_INDEX_MAX_FILES)
-      return format_fail_limit (error, "weight_map names more than %d files", SHARD_INDEX_MAX_FILES);
-    ShardEntry entry = { raw->tensor, raw->tensor_size, self->files->len - 1 };
-    g_array_append_val (self->entries, entry);
-  }
+  for (guint i = 0; i < parser->raw->len; i++)
+    {
+      const RawEntry *raw = &g_array_index (parser->raw, RawEntry, i);
+      if (i == 0 || compare_raw_files (&raw[-1], raw) != 0)
+        g_ptr_array_add (self->files, (gpointer) raw->file);
+      if (self->files->len > SHARD_INDEX_MAX_FILES)
+        return format_fail_limit (error, "weight_map names more than %d files", SHARD_INDEX_MAX_FILES);
+      ShardEntry entry = { raw->tensor, raw->tensor_size, self->files->len - 1 };
+      g_array_append_val (self->entries, entry);
+    }
   self->n_entries = g_new0 (guint, self->files->len + 1);
   g_array_sort (self->entries, compare_entries);
-  for (guint i = 0; i < self->entries->len; i++) {
-    const ShardEntry *entry = &g_array_index (self->entries, ShardEntry, i);
-    self->n_entries[entry->file]++;
-    if (i > 0 && compare_entries (&entry[-1], entry) == 0)
-      return format_fail (error, "weight_map has a tensor twice");
-  }
+  for (guint i = 0; i < self->entries->len; i++)
+    {
+      const ShardEntry *entry = &g_array_index (self->entries, ShardEntry, i);
+      self->n_entries[entry->file]++;
+      if (i > 0 && compare_entries (&entry[-1], entry) == 0)
+        return format_fail (error, "weight_map has a tensor twice");
+    }
   return TRUE;
 }
 
@@ -199,29 +202,33 @@ shard_index_parse (const char *text, gsize size, GError **error)
   g_autoptr (GArray) raw = g_array_new (FALSE, FALSE, sizeof (RawEntry));
   g_auto (JsonScan) scan = { 0 };
   Parser parser = { .index = self, .raw = raw };
-  if (size >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0) {
-    text += 3;
-    size -= 3;
-  }
-  if (!g_utf8_validate_len (text, size, NULL)) {
-    format_fail (error, "the shard index is not UTF-8 text");
-    return NULL;
-  }
+  if (size >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0)
+    {
+      text += 3;
+      size -= 3;
+    }
+  if (!g_utf8_validate_len (text, size, NULL))
+    {
+      format_fail (error, "the shard index is not UTF-8 text");
+      return NULL;
+    }
   json_scan_init (&scan, text, size);
-  if (!parse_document (&parser, &scan, error) || !build_entries (&parser, error)) {
-    g_prefix_error (error, "bad shard index: ");
-    return NULL;
-  }
+  if (!parse_document (&parser, &scan, error) || !build_entries (&parser, error))
+    {
+      g_prefix_error (error, "bad shard index: ");
+      return NULL;
+    }
   return g_steal_pointer (&self);
 }
 
 ShardIndex *
 shard_index_read (Ctx *ctx, Reader *reader, GError **error)
 {
-  if (reader->size_bytes > SHARD_INDEX_MAX_BYTES) {
-    format_fail_limit (error, "the shard index is larger than %d bytes", SHARD_INDEX_MAX_BYTES);
-    return NULL;
-  }
+  if (reader->size_bytes > SHARD_INDEX_MAX_BYTES)
+    {
+      format_fail_limit (error, "the shard index is larger than %d bytes", SHARD_INDEX_MAX_BYTES);
+      return NULL;
+    }
   gsize size = (gsize) reader->size_bytes;
   g_autofree char *text = g_malloc (size + 1);
   if (!reader_read_at (ctx, reader, 0, text, size, error))
@@ -271,15 +278,16 @@ shard_index_check_files (const ShardIndex *self, const GPtrArray *present, GErro
       append_name (missing, &n_missing, self->files->pdata[i]);
   if (n_missing == 0)
     return TRUE;
-  for (guint i = 0; i < present->len; i++) {
-    ShardName shard;
-    if (shard_name_parse (present->pdata[i], &shard) && !shard_index_names (self, present->pdata[i]))
-      append_name (others, &n_others, present->pdata[i]);
-  }
+  for (guint i = 0; i < present->len; i++)
+    {
+      ShardName shard;
+      if (shard_name_parse (present->pdata[i], &shard) && !shard_index_names (self, present->pdata[i]))
+        append_name (others, &n_others, present->pdata[i]);
+    }
   if (n_missing == self->files->len && n_others > 0)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "StaleIndex",
-                    "the shard index is stale: it names %u files (%s), the folder has %u others (%s)",
-                    n_missing, missing->str, n_others, others->str);
+                    "the shard index is stale: it names %u files (%s), the folder has %u others (%s)", n_missing,
+                    missing->str, n_others, others->str);
   return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMissing",
                   "%u of %u shards that the index names are missing: %s%s%s", n_missing, self->files->len,
                   missing->str, n_others > 0 ? "; the index does not name " : "", others->str);
@@ -302,29 +310,27 @@ fail_mismatch (const char *file, const char *tensor, gsize tensor_size, const ch
 }
 
 gboolean
-shard_index_check_header (const ShardIndex *self, const char *file, const SafetensorsHeader *header,
-                          GError **error)
+shard_index_check_header (const ShardIndex *self, const char *file, const SafetensorsHeader *header, GError **error)
 {
   int number = find_name (self->files, file);
   if (number < 0)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s is not named by the shard index",
-                    file);
-  for (guint i = 0; i < header->by_name->len; i++) {
-    const SafetensorsTensor *tensor = header->by_name->pdata[i];
-    const ShardEntry *entry = find_entry (self, tensor);
-    if (entry == NULL)
-      return fail_mismatch (file, tensor->name, tensor->name_size, "is not in the shard index", error);
-    if (entry->file != (guint) number)
-      return fail_mismatch (file, tensor->name, tensor->name_size, "belongs to another shard by the index",
-                            error);
-  }
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "ShardMismatch", "%s is not named by the shard index", file);
+  for (guint i = 0; i < header->by_name->len; i++)
+    {
+      const SafetensorsTensor *tensor = header->by_name->pdata[i];
+      const ShardEntry *entry = find_entry (self, tensor);
+      if (entry == NULL)
+        return fail_mismatch (file, tensor->name, tensor->name_size, "is not in the shard index", error);
+      if (entry->file != (guint) number)
+        return fail_mismatch (file, tensor->name, tensor->name_size, "belongs to another shard by the index", error);
+    }
   if (header->by_name->len == self->n_entries[number])
     return TRUE;
-  for (guint i = 0; i < self->entries->len; i++) {
-    const ShardEntry *entry = &g_array_index (self->entries, ShardEntry, i);
-    if (entry->file == (guint) number && safetensors_find (header, entry->tensor, entry->tensor_size) == NULL)
-      return fail_mismatch (file, entry->tensor, entry->tensor_size, "is in the index, but not in the file",
-                            error);
-  }
+  for (guint i = 0; i < self->entries->len; i++)
+    {
+      const ShardEntry *entry = &g_array_index (self->entries, ShardEntry, i);
+      if (entry->file == (guint) number && safetensors_find (header, entry->tensor, entry->tensor_size) == NULL)
+        return fail_mismatch (file, entry->tensor, entry->tensor_size, "is in the index, but not in the file", error);
+    }
   g_assert_not_reached (); /* names are unique on both sides */
 }

@@ -20,22 +20,23 @@ shard_name_parse (const char *name, ShardName *out_shard)
 {
   const char *slash = strrchr (name, '/');
   const char *base = slash != NULL ? slash + 1 : name;
-  for (const char *of = strstr (base, OF); of != NULL; of = strstr (of + 1, OF)) {
-    const char *digits = of, *behind = of + strlen (OF);
-    while (digits > base && g_ascii_isdigit (digits[-1]))
-      digits--;
-    ShardName shard = { 0 };
-    const char *scan = digits;
-    if (digits <= base + 1 || (digits[-1] != '-' && digits[-1] != '_') || !scan_number (&scan, &shard.no)
-        || scan != of || !scan_number (&behind, &shard.count) || *behind != '.')
-      continue;
-    if (shard.no == 0 || shard.no > shard.count)
-      continue;
-    shard.stem_size = (gsize) (digits - 1 - name);
-    shard.rest = behind;
-    *out_shard = shard;
-    return TRUE;
-  }
+  for (const char *of = strstr (base, OF); of != NULL; of = strstr (of + 1, OF))
+    {
+      const char *digits = of, *behind = of + strlen (OF);
+      while (digits > base && g_ascii_isdigit (digits[-1]))
+        digits--;
+      ShardName shard = { 0 };
+      const char *scan = digits;
+      if (digits <= base + 1 || (digits[-1] != '-' && digits[-1] != '_') || !scan_number (&scan, &shard.no)
+          || scan != of || !scan_number (&behind, &shard.count) || *behind != '.')
+        continue;
+      if (shard.no == 0 || shard.no > shard.count)
+        continue;
+      shard.stem_size = (gsize) (digits - 1 - name);
+      shard.rest = behind;
+      *out_shard = shard;
+      return TRUE;
+    }
   return FALSE;
 }
 
@@ -43,6 +44,6 @@ gboolean
 shard_name_same_set (const char *a, const char *b)
 {
   ShardName x, y;
-  return shard_name_parse (a, &x) && shard_name_parse (b, &y) && x.stem_size == y.stem_size
-         && x.count == y.count && memcmp (a, b, x.stem_size) == 0 && strcmp (x.rest, y.rest) == 0;
+  return shard_name_parse (a, &x) && shard_name_parse (b, &y) && x.stem_size == y.stem_size && x.count == y.count
+         && memcmp (a, b, x.stem_size) == 0 && strcmp (x.rest, y.rest) == 0;
 }

@@ -34,13 +34,14 @@ test_names (void)
     "dir-00001-of-00002.d/model.bin",
   };
   ShardName shard;
-  for (guint i = 0; i < G_N_ELEMENTS (good); i++) {
-    g_assert_true (shard_name_parse (good[i].name, &shard));
-    g_assert_cmpuint (shard.stem_size, ==, good[i].stem_size);
-    g_assert_cmpuint (shard.no, ==, good[i].no);
-    g_assert_cmpuint (shard.count, ==, good[i].count);
-    g_assert_cmpstr (shard.rest, ==, good[i].rest);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (good); i++)
+    {
+      g_assert_true (shard_name_parse (good[i].name, &shard));
+      g_assert_cmpuint (shard.stem_size, ==, good[i].stem_size);
+      g_assert_cmpuint (shard.no, ==, good[i].no);
+      g_assert_cmpuint (shard.count, ==, good[i].count);
+      g_assert_cmpstr (shard.rest, ==, good[i].rest);
+    }
   for (guint i = 0; i < G_N_ELEMENTS (bad); i++)
     g_assert_false (shard_name_parse (bad[i], &shard));
   g_assert_true (shard_name_same_set ("m-00001-of-00002.gguf", "m-00002-of-00002.gguf"));
@@ -77,11 +78,12 @@ test_bad_index (void)
     { "{\"weight_map\":{\"a\":\"x\"}} x", "follows" },
     { "\xff", "UTF-8" },
   };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_autoptr (GError) error = NULL;
-    g_assert_null (parse (cases[i].text, &error));
-    fixture_assert_error (&error, cases[i].part);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_assert_null (parse (cases[i].text, &error));
+      fixture_assert_error (&error, cases[i].part);
+    }
 }
 
 #define INDEX                                                                             \
@@ -94,19 +96,18 @@ test_total_size (void)
   static const struct {
     const char *text;
     gboolean known;
-  } cases[] = {
-    { "123", TRUE }, { "123.0", FALSE }, { "\"123\"", FALSE }, { "null", FALSE }, { "1e9", FALSE }
-  };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
-    g_autoptr (GError) error = NULL;
-    g_autofree char *text = g_strdup_printf (INDEX, cases[i].text);
-    g_autoptr (ShardIndex) index = parse (text, &error);
-    g_assert_no_error (error);
-    g_assert_cmpint (index->has_total_size, ==, cases[i].known);
-    g_assert_cmpuint (index->files->len, ==, 2);
-    g_assert_true (shard_index_names (index, "m-2.safetensors"));
-    g_assert_false (shard_index_names (index, "m-3.safetensors"));
-  }
+  } cases[] = { { "123", TRUE }, { "123.0", FALSE }, { "\"123\"", FALSE }, { "null", FALSE }, { "1e9", FALSE } };
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autofree char *text = g_strdup_printf (INDEX, cases[i].text);
+      g_autoptr (ShardIndex) index = parse (text, &error);
+      g_assert_no_error (error);
+      g_assert_cmpint (index->has_total_size, ==, cases[i].known);
+      g_assert_cmpuint (index->files->len, ==, 2);
+      g_assert_true (shard_index_names (index, "m-2.safetensors"));
+      g_assert_false (shard_index_names (index, "m-3.safetensors"));
+    }
 }
 
 static ShardIndex *
@@ -138,8 +139,7 @@ test_index_files (void)
   g_autoptr (ShardIndex) index = index_of (
     "{\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\",\"b\":\"model-00002-of-00002.safetensors\"}}");
   expect_files (index, "model-00001-of-00002.safetensors model-00002-of-00002.safetensors", NULL);
-  expect_files (index,
-                "consolidated.safetensors model-00001-of-00002.safetensors model-00002-of-00002.safetensors",
+  expect_files (index, "consolidated.safetensors model-00001-of-00002.safetensors model-00002-of-00002.safetensors",
                 NULL);
   expect_files (index, "model-00001-of-00002.safetensors", "ShardMissing");
   expect_files (index, "", "ShardMissing");

@@ -27,14 +27,15 @@ shard_set_check_names (const GPtrArray *paths, GError **error)
     return TRUE;
   g_autofree guint8 *seen = g_malloc0 (shard.count + 1); /* at most 999999: it has six digits */
   g_autofree char *set = show_set (paths->pdata[0]);
-  for (guint i = 0; i < paths->len; i++) {
-    ShardName one;
-    gboolean same = shard_name_same_set (paths->pdata[0], paths->pdata[i])
-                    && shard_name_parse (paths->pdata[i], &one);
-    g_assert (same);
-    if (seen[one.no]++)
-      return fail_mismatch (error, "%s: part %u is there twice", set, one.no);
-  }
+  for (guint i = 0; i < paths->len; i++)
+    {
+      ShardName one;
+      gboolean same = shard_name_same_set (paths->pdata[0], paths->pdata[i])
+                      && shard_name_parse (paths->pdata[i], &one);
+      g_assert (same);
+      if (seen[one.no]++)
+        return fail_mismatch (error, "%s: part %u is there twice", set, one.no);
+    }
   g_autoptr (GString) missing = g_string_new (NULL);
   guint n_missing = 0;
   for (guint no = 1; no <= shard.count; no++)
@@ -42,8 +43,8 @@ shard_set_check_names (const GPtrArray *paths, GError **error)
       g_string_append_printf (missing, "%s%u", n_missing > 1 ? ", " : "", no);
   if (n_missing == 0)
     return TRUE;
-  return fail_missing (error, "%s: %u of %u parts are missing: %s%s", set, n_missing, shard.count,
-                       missing->str, n_missing > 5 ? ", ..." : "");
+  return fail_missing (error, "%s: %u of %u parts are missing: %s%s", set, n_missing, shard.count, missing->str,
+                       n_missing > 5 ? ", ..." : "");
 }
 
 typedef struct {
@@ -63,14 +64,15 @@ static gboolean
 check_unique (GArray *tensors, const ShardPart *parts, GError **error)
 {
   g_array_sort (tensors, compare_tensors);
-  for (guint i = 1; i < tensors->len; i++) {
-    const NamedTensor *tensor = &g_array_index (tensors, NamedTensor, i);
-    if (compare_tensors (&tensor[-1], tensor) != 0)
-      continue;
-    g_autofree char *name = foreign_name_show (tensor->name, tensor->name_size);
-    return fail_mismatch (error, "tensor %s is both in %s and in %s", name, parts[tensor[-1].part].path,
-                          parts[tensor->part].path);
-  }
+  for (guint i = 1; i < tensors->len; i++)
+    {
+      const NamedTensor *tensor = &g_array_index (tensors, NamedTensor, i);
+      if (compare_tensors (&tensor[-1], tensor) != 0)
+        continue;
+      g_autofree char *name = foreign_name_show (tensor->name, tensor->name_size);
+      return fail_mismatch (error, "tensor %s is both in %s and in %s", name, parts[tensor[-1].part].path,
+                            parts[tensor->part].path);
+    }
   return TRUE;
 }
 
@@ -79,11 +81,12 @@ shard_set_check_safetensors (const ShardPart *parts, guint n_parts, GError **err
 {
   g_autoptr (GArray) tensors = g_array_new (FALSE, FALSE, sizeof (NamedTensor));
   for (guint i = 0; i < n_parts; i++)
-    for (guint j = 0; j < parts[i].safetensors->by_name->len; j++) {
-      const SafetensorsTensor *tensor = parts[i].safetensors->by_name->pdata[j];
-      NamedTensor named = { tensor->name, tensor->name_size, i };
-      g_array_append_val (tensors, named);
-    }
+    for (guint j = 0; j < parts[i].safetensors->by_name->len; j++)
+      {
+        const SafetensorsTensor *tensor = parts[i].safetensors->by_name->pdata[j];
+        NamedTensor named = { tensor->name, tensor->name_size, i };
+        g_array_append_val (tensors, named);
+      }
   return check_unique (tensors, parts, error);
 }
 
@@ -92,14 +95,14 @@ check_gguf_tensors (const ShardPart *parts, guint n_parts, guint64 n_promised, G
 {
   g_autoptr (GArray) tensors = g_array_new (FALSE, FALSE, sizeof (NamedTensor));
   for (guint i = 0; i < n_parts; i++)
-    for (guint j = 0; j < parts[i].gguf->tensors->len; j++) {
-      const GgufTensor *tensor = &g_array_index (parts[i].gguf->tensors, GgufTensor, j);
-      NamedTensor named = { tensor->name, tensor->name_size, i };
-      g_array_append_val (tensors, named);
-    }
+    for (guint j = 0; j < parts[i].gguf->tensors->len; j++)
+      {
+        const GgufTensor *tensor = &g_array_index (parts[i].gguf->tensors, GgufTensor, j);
+        NamedTensor named = { tensor->name, tensor->name_size, i };
+        g_array_append_val (tensors, named);
+      }
   if (n_promised != 0 && n_promised != tensors->len)
-    return fail_mismatch (error,
-                          "%s: split.tensors.count is %" G_GUINT64_FORMAT ", the parts hold %u tensors",
+    return fail_mismatch (error, "%s: split.tensors.count is %" G_GUINT64_FORMAT ", the parts hold %u tensors",
                           parts[0].path, n_promised, tensors->len);
   return check_unique (tensors, parts, error);
 }
@@ -110,10 +113,11 @@ check_part (const ShardPart *part, guint n_parts, guint64 *n_promised, GError **
 {
   GgufSplit split;
   ShardName shard;
-  if (!gguf_split (part->gguf, &split, error)) {
-    g_prefix_error (error, "%s: ", part->path);
-    return FALSE;
-  }
+  if (!gguf_split (part->gguf, &split, error))
+    {
+      g_prefix_error (error, "%s: ", part->path);
+      return FALSE;
+    }
   if (split.count < 2 && n_parts > 1)
     return fail_mismatch (error, "%s: it is no part of a split model, though its name says so", part->path);
   if (split.count < 2)
@@ -124,11 +128,11 @@ check_part (const ShardPart *part, guint n_parts, guint64 *n_promised, GError **
                          " of a split model, and the others are missing",
                          part->path, split.no + 1, split.count);
   if (split.count != n_parts)
-    return fail_mismatch (error, "%s: split.count is %" G_GUINT64_FORMAT ", but there are %u parts",
-                          part->path, split.count, n_parts);
+    return fail_mismatch (error, "%s: split.count is %" G_GUINT64_FORMAT ", but there are %u parts", part->path,
+                          split.count, n_parts);
   if (!shard_name_parse (part->path, &shard) || shard.no != split.no + 1)
-    return fail_mismatch (error, "%s: split.no is %" G_GUINT64_FORMAT ", which its name contradicts",
-                          part->path, split.no);
+    return fail_mismatch (error, "%s: split.no is %" G_GUINT64_FORMAT ", which its name contradicts", part->path,
+                          split.no);
   if (split.no == 0 && gguf_string (part->gguf, "general.architecture") == NULL)
     return fail_mismatch (error, "%s: the first part of a split model lacks its metadata", part->path);
   *n_promised = MAX (*n_promised, split.n_tensors_in_all);

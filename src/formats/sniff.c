@@ -150,7 +150,6 @@ sniff_expect (SniffKind wanted, const guint8 *head, gsize size, GError **error)
                     "this is a Git LFS pointer, not the weights: run `git lfs pull`");
   if (kind == SNIFF_PICKLE)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "PickleRejected",
-                    "this is a Python pickle, which can run code when it is loaded, not %s",
-                    descriptions[wanted]);
+                    "this is a Python pickle, which can run code when it is loaded, not %s", descriptions[wanted]);
   return format_fail (error, "this is %s, not %s", descriptions[kind], descriptions[wanted]);
 }

@@ -18,12 +18,12 @@ assert_same (const TensorLayout *a, const TensorLayout *b)
 {
   g_assert_cmpuint (a->header_bytes, ==, b->header_bytes);
   g_assert_cmpuint (a->spans->len, ==, b->spans->len);
-  for (guint i = 0; i < a->spans->len; i++) {
-    const TensorSpan *x = &g_array_index (a->spans, TensorSpan, i),
-                     *y = &g_array_index (b->spans, TensorSpan, i);
-    g_assert_true (x->offset_bytes == y->offset_bytes && x->size_bytes == y->size_bytes
-                   && x->unit_bytes == y->unit_bytes);
-  }
+  for (guint i = 0; i < a->spans->len; i++)
+    {
+      const TensorSpan *x = &g_array_index (a->spans, TensorSpan, i), *y = &g_array_index (b->spans, TensorSpan, i);
+      g_assert_true (x->offset_bytes == y->offset_bytes && x->size_bytes == y->size_bytes
+                     && x->unit_bytes == y->unit_bytes);
+    }
 }
 
 /* Asks with every prefix: more, more, ... then always the same. */
@@ -35,19 +35,21 @@ probe_all (GBytes *bytes, TensorLayoutVerdict expected)
   gboolean decided = FALSE;
   TensorLayoutVerdict verdict = probe (bytes, g_bytes_get_size (bytes), &whole, &needed);
   g_assert_cmpint (verdict, ==, expected);
-  for (gsize size = 0; size <= g_bytes_get_size (bytes); size++) {
-    g_autoptr (TensorLayout) layout = NULL;
-    TensorLayoutVerdict now = probe (bytes, size, &layout, &needed);
-    if (now == TENSOR_LAYOUT_NEED_MORE) {
-      g_assert_false (decided);
-      g_assert_cmpuint (needed, >, size);
-      continue;
+  for (gsize size = 0; size <= g_bytes_get_size (bytes); size++)
+    {
+      g_autoptr (TensorLayout) layout = NULL;
+      TensorLayoutVerdict now = probe (bytes, size, &layout, &needed);
+      if (now == TENSOR_LAYOUT_NEED_MORE)
+        {
+          g_assert_false (decided);
+          g_assert_cmpuint (needed, >, size);
+          continue;
+        }
+      decided = TRUE;
+      g_assert_cmpint (now, ==, expected);
+      if (layout != NULL)
+        assert_same (layout, whole);
     }
-    decided = TRUE;
-    g_assert_cmpint (now, ==, expected);
-    if (layout != NULL)
-      assert_same (layout, whole);
-  }
   return whole;
 }
 
@@ -68,13 +70,14 @@ test_safetensors (void)
   guint64 offset = g_bytes_get_size (bytes) - 18;
   g_assert_cmpuint (layout->header_bytes, ==, offset);
   g_assert_cmpuint (layout->spans->len, ==, G_N_ELEMENTS (units));
-  for (guint i = 0; i < G_N_ELEMENTS (units); i++) {
-    const TensorSpan *span = &g_array_index (layout->spans, TensorSpan, i);
-    g_assert_cmpuint (span->offset_bytes, ==, offset);
-    g_assert_cmpuint (span->size_bytes, ==, sizes[i]);
-    g_assert_cmpuint (span->unit_bytes, ==, units[i]);
-    offset += sizes[i];
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (units); i++)
+    {
+      const TensorSpan *span = &g_array_index (layout->spans, TensorSpan, i);
+      g_assert_cmpuint (span->offset_bytes, ==, offset);
+      g_assert_cmpuint (span->size_bytes, ==, sizes[i]);
+      g_assert_cmpuint (span->unit_bytes, ==, units[i]);
+      offset += sizes[i];
+    }
 }
 
 static void
@@ -91,12 +94,13 @@ test_gguf (void)
   g_autoptr (TensorLayout) layout = probe_all (bytes, TENSOR_LAYOUT_FOUND);
   static const TensorSpan spans[] = { { 0, 32, 2 }, { 32, 18, 0 }, { 64, 64, 0 }, { 128, 32, 4 } };
   g_assert_cmpuint (layout->spans->len, ==, G_N_ELEMENTS (spans));
-  for (guint i = 0; i < G_N_ELEMENTS (spans); i++) {
-    const TensorSpan *span = &g_array_index (layout->spans, TensorSpan, i);
-    g_assert_cmpuint (span->offset_bytes, ==, layout->header_bytes + spans[i].offset_bytes);
-    g_assert_cmpuint (span->size_bytes, ==, spans[i].size_bytes);
-    g_assert_cmpuint (span->unit_bytes, ==, spans[i].unit_bytes);
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (spans); i++)
+    {
+      const TensorSpan *span = &g_array_index (layout->spans, TensorSpan, i);
+      g_assert_cmpuint (span->offset_bytes, ==, layout->header_bytes + spans[i].offset_bytes);
+      g_assert_cmpuint (span->size_bytes, ==, spans[i].size_bytes);
+      g_assert_cmpuint (span->unit_bytes, ==, spans[i].unit_bytes);
+    }
 }
 
 static void
@@ -107,14 +111,15 @@ test_none (void)
     "PK\3\4 and so on and on",
     "version https://git-lfs.github.com/spec/v1\n",
   };
-  for (guint i = 0; i < G_N_ELEMENTS (texts); i++) {
-    g_autoptr (GBytes) bytes = fixture_text (texts[i]);
-    g_assert_null (probe_all (bytes, TENSOR_LAYOUT_NONE));
-  }
+  for (guint i = 0; i < G_N_ELEMENTS (texts); i++)
+    {
+      g_autoptr (GBytes) bytes = fixture_text (texts[i]);
+      g_assert_null (probe_all (bytes, TENSOR_LAYOUT_NONE));
+    }
   g_autoptr (GBytes) version = gguf_builder_finish (gguf_builder_new (4, 0, 0), 1, 0);
   g_assert_null (probe_all (version, TENSOR_LAYOUT_NONE));
-  g_autoptr (GBytes) hole = fixture_safetensors (
-    "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2);
+  g_autoptr (GBytes) hole = fixture_safetensors ("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+                                                 2);
   g_assert_null (probe_all (hole, TENSOR_LAYOUT_NONE));
   g_autoptr (GBytes) tiny = fixture_text ("tiny");
   g_assert_null (probe_all (tiny, TENSOR_LAYOUT_NEED_MORE));
@@ -129,8 +134,8 @@ test_limit (void)
 {
   TensorLayout *layout = NULL;
   gsize needed, size;
-  g_autoptr (GBytes) bytes = fixture_safetensors (
-    "{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1);
+  g_autoptr (GBytes) bytes = fixture_safetensors ("{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+                                                  1);
   const guint8 *data = g_bytes_get_data (bytes, &size);
   g_assert_cmpint (tensor_layout_probe (data, size, size - 1, &layout, &needed), ==, TENSOR_LAYOUT_FOUND);
   g_clear_pointer (&layout, tensor_layout_free);
@@ -140,14 +145,15 @@ test_limit (void)
   gguf_builder_pair_strings (b, "tokenizer.ggml.tokens", 100, "0123456789");
   g_autoptr (GBytes) gguf = gguf_builder_finish (b, 1, 0);
   data = g_bytes_get_data (gguf, &size);
-  for (gsize i = 8; i <= size; i++) {
-    TensorLayoutVerdict verdict = tensor_layout_probe (data, i, 1000, &layout, &needed);
-    gboolean over = i + 8 + 10 > 1000; /* the next string ends beyond the limit */
-    if (verdict == TENSOR_LAYOUT_NEED_MORE)
-      g_assert_true (i < 1000 && needed > i && needed <= 1000);
-    else
-      g_assert_true (over && verdict == TENSOR_LAYOUT_NONE);
-  }
+  for (gsize i = 8; i <= size; i++)
+    {
+      TensorLayoutVerdict verdict = tensor_layout_probe (data, i, 1000, &layout, &needed);
+      gboolean over = i + 8 + 10 > 1000; /* the next string ends beyond the limit */
+      if (verdict == TENSOR_LAYOUT_NEED_MORE)
+        g_assert_true (i < 1000 && needed > i && needed <= 1000);
+      else
+        g_assert_true (over && verdict == TENSOR_LAYOUT_NONE);
+    }
 }
 
 /* The whole way of a stream: come back with what was asked for. Doubling bounds the work. */
@@ -162,10 +168,12 @@ test_doubling (void)
   const guint8 *data = g_bytes_get_data (bytes, &size);
   g_autoptr (TensorLayout) layout = NULL;
   TensorLayoutVerdict verdict;
-  do {
-    verdict = tensor_layout_probe (data, MIN (needed, size), LIMIT, &layout, &needed);
-    n_probes++;
-  } while (verdict == TENSOR_LAYOUT_NEED_MORE);
+  do
+    {
+      verdict = tensor_layout_probe (data, MIN (needed, size), LIMIT, &layout, &needed);
+      n_probes++;
+    }
+  while (verdict == TENSOR_LAYOUT_NEED_MORE);
   g_assert_cmpint (verdict, ==, TENSOR_LAYOUT_FOUND);
   g_assert_cmpuint (n_probes, <, 25);
 }

@@ -38,12 +38,13 @@ layout_of_safetensors (const SafetensorsHeader *header)
   if (__builtin_add_overflow (header->header_bytes, header->data_bytes, &end))
     return NULL;
   TensorLayout *self = layout_new (header->header_bytes, header->tensors->len);
-  for (guint i = 0; i < header->tensors->len; i++) {
-    const SafetensorsTensor *tensor = &g_array_index (header->tensors, SafetensorsTensor, i);
-    guint bits = safetensors_dtype_info (tensor->dtype)->bits;
-    add_span (self, header->header_bytes + tensor->begin_bytes, tensor->end_bytes - tensor->begin_bytes,
-              bits % 8 == 0 ? (guint8) (bits / 8) : 0);
-  }
+  for (guint i = 0; i < header->tensors->len; i++)
+    {
+      const SafetensorsTensor *tensor = &g_array_index (header->tensors, SafetensorsTensor, i);
+      guint bits = safetensors_dtype_info (tensor->dtype)->bits;
+      add_span (self, header->header_bytes + tensor->begin_bytes, tensor->end_bytes - tensor->begin_bytes,
+                bits % 8 == 0 ? (guint8) (bits / 8) : 0);
+    }
   return self;
 }
 
@@ -52,14 +53,15 @@ static TensorLayout *
 layout_of_gguf (const GgufHeader *header)
 {
   TensorLayout *self = layout_new (header->header_bytes, header->tensors->len);
-  for (guint i = 0; i < header->tensors->len; i++) {
-    const GgufTensor *tensor = &g_array_index (header->tensors, GgufTensor, i);
-    const GgufTensorType *type = gguf_tensor_type (tensor->type);
-    guint64 size_bytes = tensor->size_bytes;
-    if (type->name == NULL && i + 1 < header->tensors->len)
-      size_bytes = tensor[1].offset_bytes - tensor->offset_bytes;
-    add_span (self, header->header_bytes + tensor->offset_bytes, size_bytes, type->unit_bytes);
-  }
+  for (guint i = 0; i < header->tensors->len; i++)
+    {
+      const GgufTensor *tensor = &g_array_index (header->tensors, GgufTensor, i);
+      const GgufTensorType *type = gguf_tensor_type (tensor->type);
+      guint64 size_bytes = tensor->size_bytes;
+      if (type->name == NULL && i + 1 < header->tensors->len)
+        size_bytes = tensor[1].offset_bytes - tensor->offset_bytes;
+      add_span (self, header->header_bytes + tensor->offset_bytes, size_bytes, type->unit_bytes);
+    }
   return self;
 }
 
@@ -94,15 +96,13 @@ probe_safetensors (const guint8 *prefix, gsize size, gsize limit_bytes, TensorLa
     return TENSOR_LAYOUT_NONE;
   if (header_bytes > size - 8)
     return need ((gsize) header_bytes + 8, limit_bytes, out_needed_bytes);
-  g_autoptr (SafetensorsHeader) header = safetensors_parse ((const char *) prefix + 8, (gsize) header_bytes,
-                                                            NULL);
+  g_autoptr (SafetensorsHeader) header = safetensors_parse ((const char *) prefix + 8, (gsize) header_bytes, NULL);
   return header == NULL ? TENSOR_LAYOUT_NONE : found (layout_of_safetensors (header), out_layout);
 }
 
 /* The header says nowhere how long it is, so it is read from its start again with twice the bytes. */
 static TensorLayoutVerdict
-probe_gguf (const guint8 *prefix, gsize size, gsize limit_bytes, TensorLayout **out_layout,
-            gsize *out_needed_bytes)
+probe_gguf (const guint8 *prefix, gsize size, gsize limit_bytes, TensorLayout **out_layout, gsize *out_needed_bytes)
 {
   gsize needed_bytes;
   g_autoptr (GgufHeader) header = gguf_parse_prefix (prefix, size, &needed_bytes, NULL);

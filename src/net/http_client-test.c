@@ -40,26 +40,28 @@ test_retries (void)
     { "POST", TRUE, { BUSY, OK }, 2, 0 },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client (0);
-    g_auto (RawScript) script = { 0 };
-    RawServer *server = raw_script_start (&script, rows[i].answers);
-    g_autofree char *url = fixture_url (server, "/a?secret=1");
-    g_auto (HttpReply) reply = { 0 };
-    g_autoptr (GError) error = NULL;
-    HttpCall call = { .method = rows[i].method, .url = url, .idempotent = rows[i].idempotent };
-    gboolean done = http_client_call (ctx, client, &call, &reply, &error);
-    g_test_message ("%s %s: %s", rows[i].method, rows[i].answers[0], done ? "done" : error->message);
-    g_assert_cmpint (done, ==, rows[i].error == 0);
-    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-    if (done)
-      g_assert_cmpuint (g_bytes_get_size (reply.body), ==, 2);
-    else {
-      g_assert_cmpint (error->code, ==, rows[i].error);
-      g_assert_null (strstr (error->message, "secret"));
-      g_assert_nonnull (strstr (error->message, "/a"));
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (0);
+      g_auto (RawScript) script = { 0 };
+      RawServer *server = raw_script_start (&script, rows[i].answers);
+      g_autofree char *url = fixture_url (server, "/a?secret=1");
+      g_auto (HttpReply) reply = { 0 };
+      g_autoptr (GError) error = NULL;
+      HttpCall call = { .method = rows[i].method, .url = url, .idempotent = rows[i].idempotent };
+      gboolean done = http_client_call (ctx, client, &call, &reply, &error);
+      g_test_message ("%s %s: %s", rows[i].method, rows[i].answers[0], done ? "done" : error->message);
+      g_assert_cmpint (done, ==, rows[i].error == 0);
+      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+      if (done)
+        g_assert_cmpuint (g_bytes_get_size (reply.body), ==, 2);
+      else
+        {
+          g_assert_cmpint (error->code, ==, rows[i].error);
+          g_assert_null (strstr (error->message, "secret"));
+          g_assert_nonnull (strstr (error->message, "/a"));
+        }
     }
-  }
 }
 
 static void
@@ -114,8 +116,8 @@ test_retry_after (void)
   g_assert_cmpint (http_rate_limit_ms ("\"api\";r=3;t=7"), ==, 0);
   g_assert_cmpint (http_rate_limit_ms ("\"api\";r=0;t=x"), ==, 0);
 
-  static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
-                                         OK, NULL };
+  static const char *const answers[] = { "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n", OK,
+                                         NULL };
   g_autoptr (Ctx) ctx = ctx_new ();
   g_autoptr (HttpClient) client = fixture_client (0);
   g_autoptr (GError) error = NULL;
@@ -152,8 +154,7 @@ test_redirects (void)
     "HTTP/1.1 307 x\r\nLocation: http://127.0.0.1:%u/b?sig=x\r\nContent-Length: 4\r\n\r\nbody",
     raw_server_port (other));
   g_auto (RawScript) here = { 0 };
-  const char *answers[] = { "HTTP/1.1 302 x\r\nLocation: /next?a=b\r\nContent-Length: 0\r\n\r\n", cross,
-                            NULL };
+  const char *answers[] = { "HTTP/1.1 302 x\r\nLocation: /next?a=b\r\nContent-Length: 0\r\n\r\n", cross, NULL };
   RawServer *server = raw_script_start (&here, answers);
   g_autofree char *url = fixture_url (server, "/a/b");
   g_autofree char *other_url = fixture_url (other, "/b?sig=x");
@@ -183,41 +184,33 @@ test_redirect_limits (void)
     int error;
     gboolean no_redirects;
   } rows[] = {
-    { { "HTTP/1.1 302 x\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n" },
-      6,
-      AM_ERROR_FAILED_PRECONDITION,
-      FALSE },
-    { { "HTTP/1.1 302 x\r\nLocation: ftp://x/\r\nContent-Length: 0\r\n\r\n" },
-      1,
-      AM_ERROR_INVALID_ARGUMENT,
-      FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n" }, 6, AM_ERROR_FAILED_PRECONDITION, FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: ftp://x/\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_INVALID_ARGUMENT, FALSE },
     { { "HTTP/1.1 302 x\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n" },
       1,
       AM_ERROR_INVALID_ARGUMENT,
       FALSE },
-    { { "HTTP/1.1 302 x\r\nLocation: http://\r\nContent-Length: 0\r\n\r\n" },
-      1,
-      AM_ERROR_INVALID_ARGUMENT,
-      FALSE },
+    { { "HTTP/1.1 302 x\r\nLocation: http://\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_INVALID_ARGUMENT, FALSE },
     { { "HTTP/1.1 302 x\r\nContent-Length: 0\r\n\r\n" }, 1, AM_ERROR_UNKNOWN, FALSE },
     { { "HTTP/1.1 302 x\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n" }, 1, 0, TRUE },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client (0);
-    g_auto (RawScript) script = { 0 };
-    RawServer *server = raw_script_start (&script, rows[i].answers);
-    g_autofree char *url = fixture_url (server, "/");
-    g_autoptr (GError) error = NULL;
-    g_auto (HttpReply) reply = { 0 };
-    HttpCall call = { .method = "GET", .url = url, .no_redirects = rows[i].no_redirects };
-    g_test_message ("%s", rows[i].answers[0]);
-    gboolean done = http_client_call (ctx, client, &call, &reply, &error);
-    g_assert_cmpint (done, ==, rows[i].error == 0);
-    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-    if (!done)
-      g_assert_cmpint (error->code, ==, rows[i].error);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (0);
+      g_auto (RawScript) script = { 0 };
+      RawServer *server = raw_script_start (&script, rows[i].answers);
+      g_autofree char *url = fixture_url (server, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      HttpCall call = { .method = "GET", .url = url, .no_redirects = rows[i].no_redirects };
+      g_test_message ("%s", rows[i].answers[0]);
+      gboolean done = http_client_call (ctx, client, &call, &reply, &error);
+      g_assert_cmpint (done, ==, rows[i].error == 0);
+      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+      if (!done)
+        g_assert_cmpint (error->code, ==, rows[i].error);
+    }
 }
 
 static void
@@ -240,24 +233,26 @@ test_urls (void)
   static const char *const bad[] = {
     "", "/a", "h/a", "ftp://h/", "file:///etc/passwd", "http://", "http://h/\r\nX: y", "http://h/a b", NULL
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_auto (HttpUrl) base = { 0 }, next = { 0 };
-    g_autoptr (GError) error = NULL;
-    g_assert_true (http_url_parse (rows[i].base, &base, &error));
-    if (rows[i].location != NULL)
-      g_assert_true (http_url_resolve (&base, rows[i].location, &next, &error));
-    const HttpUrl *result = rows[i].location != NULL ? &next : &base;
-    g_assert_cmpstr (result->text, ==, rows[i].text);
-    g_assert_cmpstr (result->origin, ==, rows[i].origin);
-    g_assert_cmpstr (result->display, ==, rows[i].display);
-  }
-  for (guint i = 0; bad[i] != NULL; i++) {
-    g_auto (HttpUrl) url = { 0 };
-    g_autoptr (GError) error = NULL;
-    g_test_message ("%s", bad[i]);
-    g_assert_false (http_url_parse (bad[i], &url, &error));
-    g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (HttpUrl) base = { 0 }, next = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_assert_true (http_url_parse (rows[i].base, &base, &error));
+      if (rows[i].location != NULL)
+        g_assert_true (http_url_resolve (&base, rows[i].location, &next, &error));
+      const HttpUrl *result = rows[i].location != NULL ? &next : &base;
+      g_assert_cmpstr (result->text, ==, rows[i].text);
+      g_assert_cmpstr (result->origin, ==, rows[i].origin);
+      g_assert_cmpstr (result->display, ==, rows[i].display);
+    }
+  for (guint i = 0; bad[i] != NULL; i++)
+    {
+      g_auto (HttpUrl) url = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_test_message ("%s", bad[i]);
+      g_assert_false (http_url_parse (bad[i], &url, &error));
+      g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
+    }
 }
 
 static void
@@ -275,19 +270,20 @@ test_stall (void)
   static const char *const beginnings[] = { NULL, "HTTP/1.1 200 OK\r\nContent-Le",
                                             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc" };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++) {
-    g_autoptr (HttpClient) client = fixture_client (400);
-    g_autoptr (RawServer) server = raw_server_start (serve_stall, (gpointer) beginnings[i]);
-    g_autofree char *url = fixture_url (server, "/");
-    g_autoptr (GError) error = NULL;
-    g_auto (HttpReply) reply = { 0 };
-    HttpCall call = { .method = "POST", .url = url };
-    gint64 start_us = g_get_monotonic_time ();
-    g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-    g_assert_true (am_error_is (error, AM_ERROR_UNAVAILABLE));
-    g_assert_nonnull (strstr (error->message, "no byte moved"));
-    g_assert_cmpint (g_get_monotonic_time () - start_us, <, 1500 * 1000);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (400);
+      g_autoptr (RawServer) server = raw_server_start (serve_stall, (gpointer) beginnings[i]);
+      g_autofree char *url = fixture_url (server, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      HttpCall call = { .method = "POST", .url = url };
+      gint64 start_us = g_get_monotonic_time ();
+      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+      g_assert_true (am_error_is (error, AM_ERROR_UNAVAILABLE));
+      g_assert_nonnull (strstr (error->message, "no byte moved"));
+      g_assert_cmpint (g_get_monotonic_time () - start_us, <, 1500 * 1000);
+    }
 }
 
 static gpointer
@@ -301,24 +297,24 @@ cancel_soon (gpointer data)
 static void
 test_cancellation (void)
 {
-  static const char *const answers[] = { "HTTP/1.1 503 x\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n",
-                                         NULL };
-  for (guint in_backoff = 0; in_backoff < 2; in_backoff++) {
-    g_autoptr (Ctx) ctx = ctx_new ();
-    g_autoptr (HttpClient) client = fixture_client (0);
-    g_auto (RawScript) script = { 0 };
-    g_autoptr (RawServer) stalling = in_backoff ? NULL : raw_server_start (serve_stall, NULL);
-    g_autofree char *url = fixture_url (in_backoff ? raw_script_start (&script, answers) : stalling, "/");
-    g_autoptr (GError) error = NULL;
-    g_auto (HttpReply) reply = { 0 };
-    HttpCall call = { .method = "GET", .url = url };
-    GThread *thread = g_thread_new ("cancel", cancel_soon, ctx);
-    gint64 start_us = g_get_monotonic_time ();
-    g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-    g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
-    g_assert_cmpint (g_get_monotonic_time () - start_us, <, 700 * 1000);
-    g_thread_join (thread);
-  }
+  static const char *const answers[] = { "HTTP/1.1 503 x\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n", NULL };
+  for (guint in_backoff = 0; in_backoff < 2; in_backoff++)
+    {
+      g_autoptr (Ctx) ctx = ctx_new ();
+      g_autoptr (HttpClient) client = fixture_client (0);
+      g_auto (RawScript) script = { 0 };
+      g_autoptr (RawServer) stalling = in_backoff ? NULL : raw_server_start (serve_stall, NULL);
+      g_autofree char *url = fixture_url (in_backoff ? raw_script_start (&script, answers) : stalling, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      HttpCall call = { .method = "GET", .url = url };
+      GThread *thread = g_thread_new ("cancel", cancel_soon, ctx);
+      gint64 start_us = g_get_monotonic_time ();
+      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+      g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
+      g_assert_cmpint (g_get_monotonic_time () - start_us, <, 700 * 1000);
+      g_thread_join (thread);
+    }
   g_autoptr (Ctx) root = ctx_new ();
   g_autoptr (Ctx) ctx = ctx_new_child (root, 150);
   g_autoptr (HttpClient) client = fixture_client (0);

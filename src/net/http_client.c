@@ -91,10 +91,11 @@ http_client_set_credentials (HttpClient *self, const char *origin_url, const cha
 {
   g_auto (HttpUrl) url = { 0 };
   g_autoptr (GError) error = NULL;
-  if (!http_url_parse (origin_url, &url, &error)) {
-    am_log_warning (NULL, "credentials for something that is no URL are ignored", NULL);
-    return;
-  }
+  if (!http_url_parse (origin_url, &url, &error))
+    {
+      am_log_warning (NULL, "credentials for something that is no URL are ignored", NULL);
+      return;
+    }
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   if (authorization == NULL)
     g_hash_table_remove (self->credentials, url.origin);
@@ -116,11 +117,12 @@ borrow_handle (HttpClient *self, const char *origin)
   HttpHandle *handle = NULL;
   g_mutex_lock (&self->lock);
   for (GList *each = self->idle.head; each != NULL && handle == NULL; each = each->next)
-    if (strcmp (((HttpHandle *) each->data)->origin, origin) == 0) {
-      handle = each->data;
-      g_queue_delete_link (&self->idle, each);
-      break;
-    }
+    if (strcmp (((HttpHandle *) each->data)->origin, origin) == 0)
+      {
+        handle = each->data;
+        g_queue_delete_link (&self->idle, each);
+        break;
+      }
   if (handle == NULL && self->idle.length >= MAX_IDLE_HANDLES)
     handle = g_queue_pop_tail (&self->idle);
   g_mutex_unlock (&self->lock);
@@ -161,10 +163,11 @@ set_common_options (Call *self, CURL *easy)
     curl_easy_setopt (easy, CURLOPT_MAXAGE_CONN, CAUTIOUS_AGE_S);
   if (config->ca_file != NULL)
     curl_easy_setopt (easy, CURLOPT_CAINFO, config->ca_file);
-  if (config->insecure_skip_verify) {
-    curl_easy_setopt (easy, CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt (easy, CURLOPT_SSL_VERIFYHOST, 0L);
-  }
+  if (config->insecure_skip_verify)
+    {
+      curl_easy_setopt (easy, CURLOPT_SSL_VERIFYPEER, 0L);
+      curl_easy_setopt (easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
   if (config->proxy != NULL)
     curl_easy_setopt (easy, CURLOPT_PROXY, config->proxy);
 }
@@ -198,35 +201,38 @@ make_headers (Call *self, const HttpUrl *url, gboolean at_home)
 {
   const HttpCall *call = self->call;
   struct curl_slist *list = NULL;
-  for (guint i = 0; call->headers != NULL && call->headers[i] != NULL; i++) {
-    const char *header = call->headers[i];
-    const char *colon = strchr (header, ':');
-    if (!at_home && is_secret (header))
-      continue;
-    /* For libcurl "Name:" removes a header and "Name;" sends it empty. */
-    g_autofree char *empty = colon[1 + strspn (colon + 1, " \t")] == '\0'
-                               ? g_strdup_printf ("%.*s;", (int) (colon - header), header)
-                               : NULL;
-    list = curl_slist_append (list, empty != NULL ? empty : header);
-  }
+  for (guint i = 0; call->headers != NULL && call->headers[i] != NULL; i++)
+    {
+      const char *header = call->headers[i];
+      const char *colon = strchr (header, ':');
+      if (!at_home && is_secret (header))
+        continue;
+      /* For libcurl "Name:" removes a header and "Name;" sends it empty. */
+      g_autofree char *empty = colon[1 + strspn (colon + 1, " \t")] == '\0'
+                                 ? g_strdup_printf ("%.*s;", (int) (colon - header), header)
+                                 : NULL;
+      list = curl_slist_append (list, empty != NULL ? empty : header);
+    }
   if (!calls_header (call, "Accept-Encoding"))
     list = curl_slist_append (list, "Accept-Encoding: identity");
   g_autofree char *authorization = find_credentials (self->client, url->origin);
-  if (authorization != NULL && !(at_home && calls_header (call, "Authorization"))) {
-    g_autofree char *line = g_strconcat ("Authorization: ", authorization, NULL);
-    list = curl_slist_append (list, line);
-  }
+  if (authorization != NULL && !(at_home && calls_header (call, "Authorization")))
+    {
+      g_autofree char *line = g_strconcat ("Authorization: ", authorization, NULL);
+      list = curl_slist_append (list, line);
+    }
   return list;
 }
 
 static gboolean
 check_headers (const HttpCall *call, GError **error)
 {
-  for (guint i = 0; call->headers != NULL && call->headers[i] != NULL; i++) {
-    const char *colon = strchr (call->headers[i], ':');
-    if (colon == NULL || colon == call->headers[i] || strpbrk (call->headers[i], "\r\n") != NULL)
-      return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "malformed request header");
-  }
+  for (guint i = 0; call->headers != NULL && call->headers[i] != NULL; i++)
+    {
+      const char *colon = strchr (call->headers[i], ':');
+      if (colon == NULL || colon == call->headers[i] || strpbrk (call->headers[i], "\r\n") != NULL)
+        return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "malformed request header");
+    }
   return TRUE;
 }
 
@@ -244,8 +250,7 @@ take_reply (Call *self, HttpTransfer *transfer, const HttpUrl *url)
 }
 
 static gboolean
-send_once (Call *self, const char *method, gboolean sends_body, const HttpUrl *url, gboolean at_home,
-           GError **error)
+send_once (Call *self, const char *method, gboolean sends_body, const HttpUrl *url, gboolean at_home, GError **error)
 {
   HttpHandle *handle = borrow_handle (self->client, url->origin);
   http_reply_clear (self->reply);
@@ -294,19 +299,21 @@ follow (Call *self, HttpUrl *url, const char **method, gboolean *sends_body, GEr
 {
   guint status = self->reply->status;
   g_auto (HttpUrl) next = { 0 };
-  if (!http_url_resolve (url, http_reply_header (self->reply, "location"), &next, error)) {
-    g_prefix_error (error, "%s %s: redirect: ", *method, url->display);
-    return FALSE;
-  }
+  if (!http_url_resolve (url, http_reply_header (self->reply, "location"), &next, error))
+    {
+      g_prefix_error (error, "%s %s: redirect: ", *method, url->display);
+      return FALSE;
+    }
   if (url->is_https && !next.is_https)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s %s: redirect from https to http refused",
-                    *method, url->display);
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s %s: redirect from https to http refused", *method,
+                    url->display);
   gboolean becomes_get = (status == 303 && strcmp (*method, "HEAD") != 0)
                          || (status <= 302 && strcmp (*method, "POST") == 0);
-  if (becomes_get) {
-    *method = "GET";
-    *sends_body = FALSE;
-  }
+  if (becomes_get)
+    {
+      *method = "GET";
+      *sends_body = FALSE;
+    }
   if (*sends_body && !rewind_upload (self, error))
     return FALSE;
   http_url_clear (url);
@@ -327,22 +334,20 @@ attempt (Call *self, GError **error)
   if (!http_url_parse (call->url, &url, error))
     return FALSE;
   g_autofree char *home = g_strdup (url.origin);
-  for (guint n_redirects = 0;; n_redirects++) {
-    if (!send_once (self, method, sends_body, &url, strcmp (home, url.origin) == 0, error))
-      return FALSE;
-    self->failure = HTTP_FAILED_FINALLY;
-    if (call->no_redirects || !is_redirect (self->reply->status)
-        || http_call_accepts (call, self->reply->status)
-        || http_reply_header (self->reply, "location") == NULL)
-      break;
-    if (n_redirects >= self->client->config.max_redirects)
-      return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s %s: too many redirects", method,
-                      url.display);
-    if (!follow (self, &url, &method, &sends_body, error))
-      return FALSE;
-  }
-  if (http_call_accepts (call, self->reply->status)
-      || (call->no_redirects && is_redirect (self->reply->status)))
+  for (guint n_redirects = 0;; n_redirects++)
+    {
+      if (!send_once (self, method, sends_body, &url, strcmp (home, url.origin) == 0, error))
+        return FALSE;
+      self->failure = HTTP_FAILED_FINALLY;
+      if (call->no_redirects || !is_redirect (self->reply->status) || http_call_accepts (call, self->reply->status)
+          || http_reply_header (self->reply, "location") == NULL)
+        break;
+      if (n_redirects >= self->client->config.max_redirects)
+        return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s %s: too many redirects", method, url.display);
+      if (!follow (self, &url, &method, &sends_body, error))
+        return FALSE;
+    }
+  if (http_call_accepts (call, self->reply->status) || (call->no_redirects && is_redirect (self->reply->status)))
     return TRUE;
   if (http_status_is_passing (self->reply->status))
     self->failure = self->reply->status == 429 ? HTTP_FAILED_BEFORE_SENDING : HTTP_FAILED_UNKNOWN;
@@ -387,26 +392,26 @@ gboolean
 http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply, GError **error)
 {
   g_auto (HttpReply) reply = { 0 };
-  Call state = {
-    .ctx = ctx, .client = self, .call = call, .reply = &reply, .resendable = is_idempotent (call)
-  };
+  Call state = { .ctx = ctx, .client = self, .call = call, .reply = &reply, .resendable = is_idempotent (call) };
   g_autoptr (GError) failure = NULL;
   gboolean done = check_headers (call, &failure) && ctx_check (ctx, &failure) && attempt (&state, &failure);
-  for (guint n = 1; !done && n < self->config.max_attempts && prepare_retry (&state); n++) {
-    gint64 delay_ms = backoff_ms (self, n, failure);
-    if (ctx_remaining_ms (ctx) <= delay_ms)
-      break; /* better the reason than "deadline exceeded" */
-    am_log_debug (ctx, "request failed, trying again", "err", failure->message, "delay_ms",
-                  AM_U64 ((guint64) delay_ms), NULL);
-    g_clear_error (&failure);
-    http_reply_clear (&reply);
-    state.failure = HTTP_FAILED_FINALLY;
-    done = ctx_sleep_ms (ctx, delay_ms, &failure) && attempt (&state, &failure);
-  }
-  if (done || reply.status != 0) {
-    *out_reply = reply;
-    reply = (HttpReply){ 0 };
-  }
+  for (guint n = 1; !done && n < self->config.max_attempts && prepare_retry (&state); n++)
+    {
+      gint64 delay_ms = backoff_ms (self, n, failure);
+      if (ctx_remaining_ms (ctx) <= delay_ms)
+        break; /* better the reason than "deadline exceeded" */
+      am_log_debug (ctx, "request failed, trying again", "err", failure->message, "delay_ms",
+                    AM_U64 ((guint64) delay_ms), NULL);
+      g_clear_error (&failure);
+      http_reply_clear (&reply);
+      state.failure = HTTP_FAILED_FINALLY;
+      done = ctx_sleep_ms (ctx, delay_ms, &failure) && attempt (&state, &failure);
+    }
+  if (done || reply.status != 0)
+    {
+      *out_reply = reply;
+      reply = (HttpReply){ 0 };
+    }
   if (!done)
     g_propagate_error (error, g_steal_pointer (&failure));
   return done;

@@ -15,8 +15,8 @@ typedef struct {
   gint64 connect_timeout_ms;     /* 0: 10 s */
   gint64 no_progress_timeout_ms; /* 0: 30 s without a byte in either direction */
   guint max_attempts;            /* 0: 5 */
-  gint64 retry_base_ms; /* 0: 250; doubled with full jitter up to 10 s; Retry-After wins up to 5 min */
-  guint max_redirects;  /* 0: 5 */
+  gint64 retry_base_ms;          /* 0: 250; doubled with full jitter up to 10 s; Retry-After wins up to 5 min */
+  guint max_redirects;           /* 0: 5 */
 } HttpClientConfig;
 
 HttpClient *http_client_new (const HttpClientConfig *config, GError **error);
@@ -85,5 +85,4 @@ const char *http_reply_header (const HttpReply *self, const char *lower_case_nam
  * HostUnreachable when no connection could be made); a certificate that is not trusted (reason
  * CertificateNotTrusted), a redirect from https to http and too many redirects are FAILED_PRECONDITION;
  * CANCELLED and DEADLINE_EXCEEDED come within 0.1 s. */
-gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply,
-                           GError **error);
+gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply, GError **error);

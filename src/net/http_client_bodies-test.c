@@ -96,23 +96,24 @@ test_download (void)
     { { "HTTP/1.1 404 x\r\nContent-Length: 3\r\n\r\nabc" }, &download, FALSE, 1, 0, AM_ERROR_NOT_FOUND },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client (0);
-    g_auto (RawScript) script = { 0 };
-    RawServer *server = raw_script_start (&script, rows[i].answers);
-    g_autofree char *url = fixture_url (server, "/");
-    g_autoptr (GError) error = NULL;
-    g_auto (HttpReply) reply = { 0 };
-    Stream stream = { .refuse = rows[i].refuse };
-    HttpCall call = { .method = "GET", .url = url, .download = rows[i].sink, .download_data = &stream };
-    gboolean done = http_client_call (ctx, client, &call, &reply, &error);
-    g_test_message ("%" G_GSIZE_FORMAT ": %s", i, done ? "done" : error->message);
-    g_assert_cmpint (done, ==, rows[i].error == 0);
-    g_assert_cmpuint (stream.received, ==, rows[i].received);
-    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-    if (!done)
-      g_assert_cmpint (error->code, ==, rows[i].error);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (0);
+      g_auto (RawScript) script = { 0 };
+      RawServer *server = raw_script_start (&script, rows[i].answers);
+      g_autofree char *url = fixture_url (server, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      Stream stream = { .refuse = rows[i].refuse };
+      HttpCall call = { .method = "GET", .url = url, .download = rows[i].sink, .download_data = &stream };
+      gboolean done = http_client_call (ctx, client, &call, &reply, &error);
+      g_test_message ("%" G_GSIZE_FORMAT ": %s", i, done ? "done" : error->message);
+      g_assert_cmpint (done, ==, rows[i].error == 0);
+      g_assert_cmpuint (stream.received, ==, rows[i].received);
+      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+      if (!done)
+        g_assert_cmpint (error->code, ==, rows[i].error);
+    }
 }
 
 static void
@@ -138,20 +139,21 @@ test_limits (void)
     { interim->str, AM_ERROR_DATA_LOSS, 0 },
   };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client (0);
-    g_auto (RawScript) script = { 0 };
-    const char *answers[] = { rows[i].answer, NULL };
-    RawServer *server = raw_script_start (&script, answers);
-    g_autofree char *url = fixture_url (server, "/");
-    g_autoptr (GError) error = NULL;
-    g_auto (HttpReply) reply = { 0 };
-    HttpCall call = { .method = "GET", .url = url, .reply_limit_bytes = 1000 };
-    g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-    g_assert_cmpint (error->code, ==, rows[i].error);
-    g_assert_cmpuint (reply.body != NULL ? g_bytes_get_size (reply.body) : 0, ==, rows[i].body);
-    g_assert_cmpuint (raw_server_n_connections (server), ==, 1);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (0);
+      g_auto (RawScript) script = { 0 };
+      const char *answers[] = { rows[i].answer, NULL };
+      RawServer *server = raw_script_start (&script, answers);
+      g_autofree char *url = fixture_url (server, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      HttpCall call = { .method = "GET", .url = url, .reply_limit_bytes = 1000 };
+      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+      g_assert_cmpint (error->code, ==, rows[i].error);
+      g_assert_cmpuint (reply.body != NULL ? g_bytes_get_size (reply.body) : 0, ==, rows[i].body);
+      g_assert_cmpuint (raw_server_n_connections (server), ==, 1);
+    }
 }
 
 /* Answers an error after some of the body, and closes without reading the rest. */
@@ -161,17 +163,19 @@ serve_early_error (int fd, guint n, gpointer data)
   char scrap[200000];
   g_free (raw_read_head (fd));
   raw_try_send (fd, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-  for (gsize left = sizeof scrap; left > 0;) {
-    gssize got = recv (fd, scrap, left, 0);
-    if (got <= 0)
-      return;
-    left -= (gsize) got;
-  }
+  for (gsize left = sizeof scrap; left > 0;)
+    {
+      gssize got = recv (fd, scrap, left, 0);
+      if (got <= 0)
+        return;
+      left -= (gsize) got;
+    }
   raw_send (fd, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbig!");
-  if (data != NULL) {
-    shutdown (fd, SHUT_WR);
-    raw_closes_within (fd, 1000);
-  }
+  if (data != NULL)
+    {
+      shutdown (fd, SHUT_WR);
+      raw_closes_within (fd, 1000);
+    }
 }
 
 static void
@@ -179,22 +183,23 @@ test_early_error (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
   for (guint polite = 0; polite < 2; polite++)
-    for (guint round = 0; round < 20; round++) {
-      g_autoptr (HttpClient) client = fixture_client (0);
-      g_autoptr (RawServer) server = raw_server_start (serve_early_error, GUINT_TO_POINTER (polite));
-      g_autofree char *url = fixture_url (server, "/");
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      Stream stream = { .size = 1000000000 };
-      HttpCall call = {
-        .method = "PUT", .url = url, .upload = &one_way, .upload_data = &stream, .upload_size = 1000000000
-      };
-      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
-      g_test_message ("polite %u: %s", polite, error->message);
-      g_assert_cmpuint (reply.status, ==, 413);
-      g_assert_true (am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED));
-      g_assert_cmpuint (stream.position, <, stream.size);
-    }
+    for (guint round = 0; round < 20; round++)
+      {
+        g_autoptr (HttpClient) client = fixture_client (0);
+        g_autoptr (RawServer) server = raw_server_start (serve_early_error, GUINT_TO_POINTER (polite));
+        g_autofree char *url = fixture_url (server, "/");
+        g_autoptr (GError) error = NULL;
+        g_auto (HttpReply) reply = { 0 };
+        Stream stream = { .size = 1000000000 };
+        HttpCall call = {
+          .method = "PUT", .url = url, .upload = &one_way, .upload_data = &stream, .upload_size = 1000000000
+        };
+        g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+        g_test_message ("polite %u: %s", polite, error->message);
+        g_assert_cmpuint (reply.status, ==, 413);
+        g_assert_true (am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED));
+        g_assert_cmpuint (stream.position, <, stream.size);
+      }
 }
 
 static void
@@ -208,15 +213,16 @@ serve_upload (int fd, guint n, gpointer data)
     raw_try_send (fd, "HTTP/1.1 100 Continue\r\n\r\n", 25);
   char buffer[65536];
   guint64 left = 3000000, position = 0;
-  while (left > 0 && (n > *n_failures || position < 1000000)) {
-    gssize got = recv (fd, buffer, MIN (sizeof buffer, left), 0);
-    if (got <= 0)
-      return;
-    for (gssize i = 0; i < got; i++)
-      g_assert_cmpint (buffer[i], ==, fixture_byte (position + (guint64) i));
-    position += (guint64) got;
-    left -= (guint64) got;
-  }
+  while (left > 0 && (n > *n_failures || position < 1000000))
+    {
+      gssize got = recv (fd, buffer, MIN (sizeof buffer, left), 0);
+      if (got <= 0)
+        return;
+      for (gssize i = 0; i < got; i++)
+        g_assert_cmpint (buffer[i], ==, fixture_byte (position + (guint64) i));
+      position += (guint64) got;
+      left -= (guint64) got;
+    }
   if (left == 0)
     raw_try_send (fd, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", 43);
 }
@@ -231,22 +237,23 @@ test_upload (void)
     guint n_requests;
   } rows[] = { { 0, &one_way, TRUE, 1 }, { 2, &rewindable, TRUE, 3 }, { 1, &one_way, FALSE, 1 } };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (HttpClient) client = fixture_client (0);
-    guint n_failures = rows[i].n_failures;
-    g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
-    g_autofree char *url = fixture_url (server, "/");
-    g_autoptr (GError) error = NULL;
-    g_auto (HttpReply) reply = { 0 };
-    Stream stream = { .size = 3000000 };
-    HttpCall call = {
-      .method = "PUT", .url = url, .upload = rows[i].upload, .upload_data = &stream, .upload_size = 3000000
-    };
-    g_assert_cmpint (http_client_call (ctx, client, &call, &reply, &error), ==, rows[i].works);
-    g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
-    if (rows[i].works)
-      g_assert_cmpuint (reply.status, ==, 201);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (0);
+      guint n_failures = rows[i].n_failures;
+      g_autoptr (RawServer) server = raw_server_start (serve_upload, &n_failures);
+      g_autofree char *url = fixture_url (server, "/");
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      Stream stream = { .size = 3000000 };
+      HttpCall call = {
+        .method = "PUT", .url = url, .upload = rows[i].upload, .upload_data = &stream, .upload_size = 3000000
+      };
+      g_assert_cmpint (http_client_call (ctx, client, &call, &reply, &error), ==, rows[i].works);
+      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+      if (rows[i].works)
+        g_assert_cmpuint (reply.status, ==, 201);
+    }
 }
 
 /* A source that gives less than was declared. */
@@ -276,8 +283,7 @@ count_body (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 {
   const char *empty = http_request_header (req, "X-Empty");
   g_autofree char *text = g_strdup_printf ("%s %" G_GSIZE_FORMAT " %s", http_request_method (req),
-                                           g_bytes_get_size (http_request_body (req)),
-                                           empty != NULL ? "empty" : "-");
+                                           g_bytes_get_size (http_request_body (req)), empty != NULL ? "empty" : "-");
   http_response_text (res, "text/plain", text);
   return TRUE;
 }
@@ -309,8 +315,7 @@ check_count (Ctx *ctx, HttpClient *client, guint16 port, const char *method, gsi
   HttpCall call = { .method = method, .url = url, .body = body, .headers = headers };
   g_assert_true (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_no_error (error);
-  g_assert_cmpmem (g_bytes_get_data (reply.body, NULL), g_bytes_get_size (reply.body), expected,
-                   strlen (expected));
+  g_assert_cmpmem (g_bytes_get_data (reply.body, NULL), g_bytes_get_size (reply.body), expected, strlen (expected));
 }
 
 static void
@@ -320,9 +325,7 @@ check_upload (Ctx *ctx, HttpClient *client, guint16 port)
   g_autoptr (GError) error = NULL;
   g_auto (HttpReply) reply = { 0 };
   Stream stream = { .size = 2000000 };
-  HttpCall call = {
-    .method = "PUT", .url = url, .upload = &rewindable, .upload_data = &stream, .upload_size = -1
-  };
+  HttpCall call = { .method = "PUT", .url = url, .upload = &rewindable, .upload_data = &stream, .upload_size = -1 };
   g_assert_true (http_client_call (ctx, client, &call, &reply, &error));
   g_assert_cmpmem (g_bytes_get_data (reply.body, NULL), g_bytes_get_size (reply.body), "PUT 2000000 -", 13);
 }
@@ -359,10 +362,11 @@ static gpointer
 use_shared_client (gpointer data)
 {
   Shared *self = data;
-  for (guint i = 0; i < 5; i++) {
-    check_count (self->ctx, self->client, self->port, "POST", i * 1000);
-    check_download (self->ctx, self->client, self->port);
-  }
+  for (guint i = 0; i < 5; i++)
+    {
+      check_count (self->ctx, self->client, self->port, "POST", i * 1000);
+      check_download (self->ctx, self->client, self->port);
+    }
   return NULL;
 }
 
@@ -371,9 +375,7 @@ test_own_server (void)
 {
   g_autoptr (Ctx) ctx = ctx_new ();
   g_autoptr (GError) error = NULL;
-  HttpServerConfig config = { .listen_address = "127.0.0.1:0",
-                              .routes = routes,
-                              .n_routes = G_N_ELEMENTS (routes) };
+  HttpServerConfig config = { .listen_address = "127.0.0.1:0", .routes = routes, .n_routes = G_N_ELEMENTS (routes) };
   g_autoptr (HttpServer) server = http_server_start (ctx, &config, &error);
   g_assert_no_error (error);
   guint16 port = http_server_port (server);

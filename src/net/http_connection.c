@@ -173,13 +173,14 @@ is_stalled_locked (HttpConnection *self, gint64 now_us)
   gboolean advanced = self->marked
                       && (self->moved - self->mark_moved >= limits->progress_bytes
                           || wire - self->mark_wire >= limits->progress_bytes);
-  if (!self->marked || advanced) {
-    self->mark_us = self->marked ? now_us : self->since_us;
-    self->mark_work_us = self->marked ? self->work_us : 0;
-    self->mark_moved = self->marked ? self->moved : 0;
-    self->mark_wire = wire;
-    self->marked = TRUE;
-  }
+  if (!self->marked || advanced)
+    {
+      self->mark_us = self->marked ? now_us : self->since_us;
+      self->mark_work_us = self->marked ? self->work_us : 0;
+      self->mark_moved = self->marked ? self->moved : 0;
+      self->mark_wire = wire;
+      self->marked = TRUE;
+    }
   return now_us - self->mark_us - (self->work_us - self->mark_work_us) > limits->progress_timeout_us;
 }
 
@@ -199,13 +200,14 @@ is_overdue_locked (HttpConnection *self, gint64 now_us)
   const HttpConnectionLimits *limits = &self->all->limits;
   if (self->state == HTTP_CONNECTION_IDLE)
     notice_next_head_locked (self);
-  switch (self->state) {
-  case HTTP_CONNECTION_HEAD: return now_us - self->since_us > limits->header_timeout_us;
-  case HTTP_CONNECTION_IDLE: return now_us - self->since_us > limits->idle_timeout_us;
-  case HTTP_CONNECTION_HANDLING: cancel_if_vanished_locked (self); return FALSE;
-  case HTTP_CONNECTION_BODY:
-  case HTTP_CONNECTION_RESPONSE: break;
-  }
+  switch (self->state)
+    {
+    case HTTP_CONNECTION_HEAD: return now_us - self->since_us > limits->header_timeout_us;
+    case HTTP_CONNECTION_IDLE: return now_us - self->since_us > limits->idle_timeout_us;
+    case HTTP_CONNECTION_HANDLING: cancel_if_vanished_locked (self); return FALSE;
+    case HTTP_CONNECTION_BODY:
+    case HTTP_CONNECTION_RESPONSE: break;
+    }
   if (self->work_since_us == 0)
     return is_stalled_locked (self, now_us);
   cancel_if_vanished_locked (self);
@@ -217,21 +219,21 @@ static void
 check_all_locked (HttpConnections *self)
 {
   gint64 now_us = g_get_monotonic_time ();
-  for (GList *each = self->list.head; each != NULL; each = each->next) {
-    HttpConnection *connection = each->data;
-    g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&connection->lock);
-    if (connection->cut || !is_overdue_locked (connection, now_us))
-      continue;
-    metric_add (self->timed_out, 1, state_names[connection->state], NULL);
-    cut_locked (connection);
-  }
+  for (GList *each = self->list.head; each != NULL; each = each->next)
+    {
+      HttpConnection *connection = each->data;
+      g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&connection->lock);
+      if (connection->cut || !is_overdue_locked (connection, now_us))
+        continue;
+      metric_add (self->timed_out, 1, state_names[connection->state], NULL);
+      cut_locked (connection);
+    }
 }
 
 static gint64
 tick_us (const HttpConnectionLimits *limits)
 {
-  gint64 shortest = MIN (limits->header_timeout_us,
-                         MIN (limits->progress_timeout_us, limits->idle_timeout_us));
+  gint64 shortest = MIN (limits->header_timeout_us, MIN (limits->progress_timeout_us, limits->idle_timeout_us));
   return CLAMP (shortest / 10, MIN_TICK_US, SECOND_US);
 }
 
@@ -241,20 +243,21 @@ watchdog_main (gpointer data)
   HttpConnections *self = data;
   gint64 next_second_us = g_get_monotonic_time () + SECOND_US;
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  while (!self->stopping) {
-    gint64 until_us = g_get_monotonic_time () + tick_us (&self->limits);
-    while (!self->stopping && g_cond_wait_until (&self->wake, &self->lock, until_us))
-      ;
-    if (self->stopping)
-      break;
-    check_all_locked (self);
-    if (self->each_second == NULL || g_get_monotonic_time () < next_second_us)
-      continue;
-    next_second_us = g_get_monotonic_time () + SECOND_US;
-    g_mutex_unlock (&self->lock);
-    self->each_second (self->data);
-    g_mutex_lock (&self->lock);
-  }
+  while (!self->stopping)
+    {
+      gint64 until_us = g_get_monotonic_time () + tick_us (&self->limits);
+      while (!self->stopping && g_cond_wait_until (&self->wake, &self->lock, until_us))
+        ;
+      if (self->stopping)
+        break;
+      check_all_locked (self);
+      if (self->each_second == NULL || g_get_monotonic_time () < next_second_us)
+        continue;
+      next_second_us = g_get_monotonic_time () + SECOND_US;
+      g_mutex_unlock (&self->lock);
+      self->each_second (self->data);
+      g_mutex_lock (&self->lock);
+    }
   return NULL;
 }
 
@@ -269,8 +272,7 @@ http_connections_new (const HttpConnectionLimits *limits, void (*each_second) (g
   g_cond_init (&self->wake);
   g_queue_init (&self->list);
   self->peers = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  self->open = metric_declare ("http_connections", METRIC_GAUGE, "Open connections of the HTTP servers.",
-                               NULL);
+  self->open = metric_declare ("http_connections", METRIC_GAUGE, "Open connections of the HTTP servers.", NULL);
   self->refused = metric_declare ("http_connections_refused_total", METRIC_COUNTER,
                                   "Connections closed at once because a limit was reached.",
                                   (const char *[]){ "limit", NULL });
@@ -319,16 +321,18 @@ displace_locked (HttpConnections *self, const char *peer)
 {
   HttpConnection *oldest = NULL;
   gint64 oldest_us = g_get_monotonic_time () - DISPLACE_AFTER_US;
-  for (GList *each = self->list.head; each != NULL; each = each->next) {
-    HttpConnection *connection = each->data;
-    if (peer != NULL && strcmp (peer, connection->peer) != 0)
-      continue;
-    gint64 since_us = waiting_since_us (connection);
-    if (since_us < oldest_us) {
-      oldest = connection;
-      oldest_us = since_us;
+  for (GList *each = self->list.head; each != NULL; each = each->next)
+    {
+      HttpConnection *connection = each->data;
+      if (peer != NULL && strcmp (peer, connection->peer) != 0)
+        continue;
+      gint64 since_us = waiting_since_us (connection);
+      if (since_us < oldest_us)
+        {
+          oldest = connection;
+          oldest_us = since_us;
+        }
     }
-  }
   if (oldest != NULL)
     http_connection_cut (oldest);
   return oldest != NULL;
@@ -393,16 +397,17 @@ static void
 cut_where (HttpConnections *self, gboolean idle_only)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  for (GList *each = self->list.head; each != NULL; each = each->next) {
-    HttpConnection *connection = each->data;
-    guint64 received, acked;
-    g_autoptr (GMutexLocker) connection_locker G_GNUC_UNUSED = g_mutex_locker_new (&connection->lock);
-    wire_counts (connection->fd, &received, &acked);
-    gboolean idle = (connection->state == HTTP_CONNECTION_IDLE && received == connection->idle_received)
-                    || (connection->state == HTTP_CONNECTION_HEAD && received == 0);
-    if (!connection->cut && (idle || !idle_only))
-      cut_locked (connection);
-  }
+  for (GList *each = self->list.head; each != NULL; each = each->next)
+    {
+      HttpConnection *connection = each->data;
+      guint64 received, acked;
+      g_autoptr (GMutexLocker) connection_locker G_GNUC_UNUSED = g_mutex_locker_new (&connection->lock);
+      wire_counts (connection->fd, &received, &acked);
+      gboolean idle = (connection->state == HTTP_CONNECTION_IDLE && received == connection->idle_received)
+                      || (connection->state == HTTP_CONNECTION_HEAD && received == 0);
+      if (!connection->cut && (idle || !idle_only))
+        cut_locked (connection);
+    }
 }
 
 void

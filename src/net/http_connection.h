@@ -26,8 +26,8 @@ typedef struct HttpConnection HttpConnection;
 typedef struct HttpConnections HttpConnections;
 
 /* Starts the watchdog thread; `each_second` (may be NULL) is called on it. */
-HttpConnections *http_connections_new (const HttpConnectionLimits *limits,
-                                       void (*each_second) (gpointer data), gpointer data);
+HttpConnections *http_connections_new (const HttpConnectionLimits *limits, void (*each_second) (gpointer data),
+                                       gpointer data);
 /* Every connection must have been removed. */
 void http_connections_free (HttpConnections *self);
 

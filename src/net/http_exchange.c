@@ -98,21 +98,23 @@ static gboolean
 find_row (HttpRequest *req, GError **error)
 {
   g_autoptr (GString) allowed = g_string_new (NULL);
-  for (guint i = 0; i < req->server->rows->len; i++) {
-    const HttpRow *row = g_ptr_array_index (req->server->rows, i);
-    GPtrArray *params = http_pattern_match (row->pattern, &req->target);
-    if (params == NULL)
-      continue;
-    if (method_fits (row->route.method, req->method)) {
-      req->row = row;
-      req->params = params;
-      return TRUE;
+  for (guint i = 0; i < req->server->rows->len; i++)
+    {
+      const HttpRow *row = g_ptr_array_index (req->server->rows, i);
+      GPtrArray *params = http_pattern_match (row->pattern, &req->target);
+      if (params == NULL)
+        continue;
+      if (method_fits (row->route.method, req->method))
+        {
+          req->row = row;
+          req->params = params;
+          return TRUE;
+        }
+      g_ptr_array_unref (params);
+      if (strstr (allowed->str, row->route.method) == NULL)
+        g_string_append_printf (allowed, "%s%s%s", allowed->len > 0 ? ", " : "", row->route.method,
+                                strcmp (row->route.method, "GET") == 0 ? ", HEAD" : "");
     }
-    g_ptr_array_unref (params);
-    if (strstr (allowed->str, row->route.method) == NULL)
-      g_string_append_printf (allowed, "%s%s%s", allowed->len > 0 ? ", " : "", row->route.method,
-                              strcmp (row->route.method, "GET") == 0 ? ", HEAD" : "");
-  }
   if (allowed->len == 0)
     return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "there is nothing at this path");
   http_response_header (&req->response, "Allow", allowed->str);
@@ -139,8 +141,7 @@ static gboolean
 body_too_large (GError **error, gsize limit)
 {
   if (limit == 0)
-    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE,
-                    "no body is expected here");
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE, "no body is expected here");
   return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE,
                   "the body is larger than %" G_GSIZE_FORMAT " bytes", limit);
 }
@@ -181,10 +182,11 @@ after_head (HttpRequest *req)
   read_path (req);
   if (!prepared)
     fail_request (req, error);
-  if (!framed || (req->has_body && !(prepared && (req->has_sink || !req->row->route.streams_body)))) {
-    req->answered_early = TRUE;
-    return answer (req);
-  }
+  if (!framed || (req->has_body && !(prepared && (req->has_sink || !req->row->route.streams_body))))
+    {
+      req->answered_early = TRUE;
+      return answer (req);
+    }
   http_connection_enter (req->connection, req->has_body ? HTTP_CONNECTION_BODY : HTTP_CONNECTION_HANDLING);
   return MHD_YES;
 }
@@ -223,10 +225,11 @@ during_body (HttpRequest *req, const char *data, gsize size)
 static gboolean
 run_handler (HttpRequest *req, GError **error)
 {
-  if (!req->has_sink) {
-    if (!authorize (req, error) || !req->row->route.handler (req->ctx, req, &req->response, error))
-      return FALSE;
-  }
+  if (!req->has_sink)
+    {
+      if (!authorize (req, error) || !req->row->route.handler (req->ctx, req, &req->response, error))
+        return FALSE;
+    }
   return !req->has_sink || req->sink.finish (req->ctx, req->sink_data, req, &req->response, error);
 }
 
@@ -241,19 +244,19 @@ after_body (HttpRequest *req)
 }
 
 enum MHD_Result
-http_exchange_continue (HttpRequest *req, const char *method, const char *version, const char *data,
-                        size_t *size)
+http_exchange_continue (HttpRequest *req, const char *method, const char *version, const char *data, size_t *size)
 {
   gsize piece = *size;
   *size = 0;
-  switch (req->phase) {
-  case HTTP_PHASE_HEAD:
-    req->method = method;
-    req->version = version;
-    return after_head (req);
-  case HTTP_PHASE_READING: return piece > 0 ? during_body (req, data, piece) : after_body (req);
-  case HTTP_PHASE_ANSWERED: break;
-  }
+  switch (req->phase)
+    {
+    case HTTP_PHASE_HEAD:
+      req->method = method;
+      req->version = version;
+      return after_head (req);
+    case HTTP_PHASE_READING: return piece > 0 ? during_body (req, data, piece) : after_body (req);
+    case HTTP_PHASE_ANSWERED: break;
+    }
   return MHD_YES;
 }
 
@@ -266,18 +269,19 @@ linger (HttpRequest *req)
   char scrap[16 * 1024];
   gint64 end_us = g_get_monotonic_time () + LINGER_MS * 1000;
   http_connection_enter (req->connection, HTTP_CONNECTION_HANDLING);
-  if (req->server->tls != NULL) {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info (req->mhd,
-                                                                    MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    gnutls_bye (info->tls_session, GNUTLS_SHUT_WR);
-  }
+  if (req->server->tls != NULL)
+    {
+      const union MHD_ConnectionInfo *info = MHD_get_connection_info (req->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+      gnutls_bye (info->tls_session, GNUTLS_SHUT_WR);
+    }
   shutdown (fd, SHUT_WR);
-  for (gint64 left_us = LINGER_MS * 1000; left_us > 0; left_us = end_us - g_get_monotonic_time ()) {
-    struct pollfd readable = { .fd = fd, .events = POLLIN };
-    if (poll (&readable, 1, (int) (left_us / 1000) + 1) <= 0
-        || recv (fd, scrap, sizeof scrap, MSG_DONTWAIT) <= 0 || atomic_load (&req->server->draining))
-      return;
-  }
+  for (gint64 left_us = LINGER_MS * 1000; left_us > 0; left_us = end_us - g_get_monotonic_time ())
+    {
+      struct pollfd readable = { .fd = fd, .events = POLLIN };
+      if (poll (&readable, 1, (int) (left_us / 1000) + 1) <= 0 || recv (fd, scrap, sizeof scrap, MSG_DONTWAIT) <= 0
+          || atomic_load (&req->server->draining))
+        return;
+    }
 }
 
 /* What was sent, or 499 when the client went away (or was cut) before an answer. */
@@ -314,23 +318,19 @@ record (HttpRequest *req, guint status, const char *ending)
   metric_add (server->bytes_in, (double) req->bytes_in, NULL);
   metric_add (server->bytes_out, (double) req->bytes_out, NULL);
   AmLogLevel level = req->row != NULL && req->row->builtin ? AM_LOG_DEBUG : AM_LOG_INFO;
-  am_log (req->ctx, level, "request", "method", req->method != NULL ? req->method : "-", "path",
-          req->target.path, "status", code, "bytes_in", AM_U64 (req->bytes_in), "bytes_out",
-          AM_U64 (req->bytes_out), "duration_ms", AM_U64 ((guint64) (seconds * 1000)), "peer",
-          http_request_peer (req), "identity", req->identity, "ending", ending, "err",
-          req->failure != NULL ? req->failure->message : NULL, NULL);
+  am_log (req->ctx, level, "request", "method", req->method != NULL ? req->method : "-", "path", req->target.path,
+          "status", code, "bytes_in", AM_U64 (req->bytes_in), "bytes_out", AM_U64 (req->bytes_out), "duration_ms",
+          AM_U64 ((guint64) (seconds * 1000)), "peer", http_request_peer (req), "identity", req->identity, "ending",
+          ending, "err", req->failure != NULL ? req->failure->message : NULL, NULL);
 }
 
 void
 http_exchange_end (HttpRequest *req, enum MHD_RequestTerminationCode how)
 {
   static const char *const endings[] = {
-    [MHD_REQUEST_TERMINATED_COMPLETED_OK] = NULL,
-    [MHD_REQUEST_TERMINATED_WITH_ERROR] = "broken",
-    [MHD_REQUEST_TERMINATED_TIMEOUT_REACHED] = "timeout",
-    [MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN] = "shutdown",
-    [MHD_REQUEST_TERMINATED_READ_ERROR] = "read error",
-    [MHD_REQUEST_TERMINATED_CLIENT_ABORT] = "client gone",
+    [MHD_REQUEST_TERMINATED_COMPLETED_OK] = NULL,         [MHD_REQUEST_TERMINATED_WITH_ERROR] = "broken",
+    [MHD_REQUEST_TERMINATED_TIMEOUT_REACHED] = "timeout", [MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN] = "shutdown",
+    [MHD_REQUEST_TERMINATED_READ_ERROR] = "read error",   [MHD_REQUEST_TERMINATED_CLIENT_ABORT] = "client gone",
   };
   HttpServer *server = req->server;
   guint status = final_status (req);

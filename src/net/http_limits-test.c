@@ -158,11 +158,12 @@ trickle (int fd, const char *text, gsize size, gint64 pause_ms)
 {
   gint64 start_us = g_get_monotonic_time ();
   gsize length = strlen (text);
-  for (gsize i = 0; g_get_monotonic_time () - start_us < 5 * G_TIME_SPAN_SECOND; i = (i + size) % length) {
-    raw_try_send (fd, text + i, MIN (size, length - i));
-    if (raw_closes_within (fd, pause_ms))
-      return (g_get_monotonic_time () - start_us) / 1000;
-  }
+  for (gsize i = 0; g_get_monotonic_time () - start_us < 5 * G_TIME_SPAN_SECOND; i = (i + size) % length)
+    {
+      raw_try_send (fd, text + i, MIN (size, length - i));
+      if (raw_closes_within (fd, pause_ms))
+        return (g_get_monotonic_time () - start_us) / 1000;
+    }
   g_error ("the server let it trickle");
 }
 
@@ -185,8 +186,7 @@ static void
 test_trickling_head (Fixture *self, gconstpointer data)
 {
   double before = timed_out ("head");
-  gint64 ms = trickle (self->fd, "GET /sleep/1 HTTP/1.1\r\nX: very long indeed, far longer than patience", 1,
-                       20);
+  gint64 ms = trickle (self->fd, "GET /sleep/1 HTTP/1.1\r\nX: very long indeed, far longer than patience", 1, 20);
   assert_between (ms, HEADER_MS, HEADER_MS + LATE_MS);
   am_autofd int silent = raw_connect (http_server_port (self->server));
   gint64 start_us = g_get_monotonic_time ();
@@ -199,17 +199,17 @@ static void
 test_trickling_next_head (Fixture *self, gconstpointer data)
 {
   static const char *const beginnings[] = { "", "GET /sle", "GET /sleep/1 HTTP/1.1\r\nX" };
-  for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++) {
-    g_auto (RawReply) reply = { 0 };
-    am_autofd int fd = raw_connect (http_server_port (self->server));
-    g_autofree char *request = g_strconcat ("GET /sleep/1 HTTP/1.1\r\n" HOST "\r\n", beginnings[i], NULL);
-    raw_ask (fd, request, &reply);
-    g_assert_cmpuint (reply.status, ==, 200);
-    g_usleep (100 * 1000);
-    gint64 ms = trickle (fd, "x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 1,
-                         20);
-    assert_between (ms, HEADER_MS - 150, HEADER_MS + LATE_MS);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (beginnings); i++)
+    {
+      g_auto (RawReply) reply = { 0 };
+      am_autofd int fd = raw_connect (http_server_port (self->server));
+      g_autofree char *request = g_strconcat ("GET /sleep/1 HTTP/1.1\r\n" HOST "\r\n", beginnings[i], NULL);
+      raw_ask (fd, request, &reply);
+      g_assert_cmpuint (reply.status, ==, 200);
+      g_usleep (100 * 1000);
+      gint64 ms = trickle (fd, "x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy", 1, 20);
+      assert_between (ms, HEADER_MS - 150, HEADER_MS + LATE_MS);
+    }
 }
 
 static void
@@ -231,8 +231,8 @@ test_trickling_body (Fixture *self, gconstpointer data)
 {
   double before = timed_out ("body");
   raw_send (self->fd, "PUT /upload HTTP/1.1\r\n" HOST "Content-Length: 10000000\r\n\r\n");
-  gint64 ms = trickle (
-    self->fd, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 10, 20);
+  gint64 ms = trickle (self->fd, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 10,
+                       20);
   assert_between (ms, PROGRESS_MS, PROGRESS_MS + LATE_MS);
   g_assert_cmpfloat (timed_out ("body"), ==, before + 1);
 }
@@ -244,10 +244,11 @@ test_slow_body (Fixture *self, gconstpointer data)
   g_auto (RawReply) reply = { 0 };
   g_autofree char *piece = g_strnfill (8 * 1024, 'x');
   raw_send (self->fd, "PUT /upload HTTP/1.1\r\n" HOST "Content-Length: 163840\r\n\r\n");
-  for (guint i = 0; i < 20; i++) {
-    raw_send (self->fd, piece);
-    g_usleep (80 * 1000);
-  }
+  for (guint i = 0; i < 20; i++)
+    {
+      raw_send (self->fd, piece);
+      g_usleep (80 * 1000);
+    }
   raw_read (self->fd, FALSE, &reply);
   g_assert_cmpuint (reply.status, ==, 201);
 }
@@ -291,10 +292,11 @@ test_slow_reader (Fixture *self, gconstpointer data)
   gint64 total = 0;
   setsockopt (self->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
   raw_send (self->fd, "GET /blob/300000 HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
-  for (gssize n = 1; n > 0; total += n) {
-    g_usleep (50 * 1000);
-    n = recv (self->fd, buffer, sizeof buffer, MSG_WAITALL);
-  }
+  for (gssize n = 1; n > 0; total += n)
+    {
+      g_usleep (50 * 1000);
+      n = recv (self->fd, buffer, sizeof buffer, MSG_WAITALL);
+    }
   g_assert_cmpint (total, >, 300000);
 }
 
@@ -307,30 +309,30 @@ test_large_heads (Fixture *self, gconstpointer data)
   } rows[] = { { 3000, 0, 1, 404 },   { 0, 3000, 1, 404 },   { 0, 10, 100, 404 },
                { 5000, 0, 1, 431 },   { 0, 5000, 1, 431 },   { 0, 10, 400, 431 },
                { 200000, 0, 1, 414 }, { 0, 200000, 1, 431 }, { 0, 10, 20000, 431 } };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    am_autofd int fd = raw_connect (http_server_port (self->server));
-    g_auto (RawReply) reply = { 0 };
-    g_autofree char *target = g_strnfill (rows[i].target_bytes, 'x');
-    g_autofree char *header = g_strnfill (rows[i].header_bytes, 'y');
-    g_autoptr (GString) request = g_string_new (NULL);
-    g_string_printf (request, "GET /%s HTTP/1.1\r\n" HOST, target);
-    for (gsize j = 0; j < rows[i].n_headers; j++)
-      g_string_append_printf (request, "H%" G_GSIZE_FORMAT ": %s\r\n", j, header);
-    g_string_append (request, "\r\n");
-    raw_try_send (fd, request->str, request->len);
-    raw_read (fd, FALSE, &reply);
-    g_test_message ("%" G_GSIZE_FORMAT ": %u", i, reply.status);
-    g_assert_cmpuint (reply.status, ==, rows[i].status);
-    if (rows[i].status != 404)
-      g_assert_true (raw_closes_within (fd, 3000));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      am_autofd int fd = raw_connect (http_server_port (self->server));
+      g_auto (RawReply) reply = { 0 };
+      g_autofree char *target = g_strnfill (rows[i].target_bytes, 'x');
+      g_autofree char *header = g_strnfill (rows[i].header_bytes, 'y');
+      g_autoptr (GString) request = g_string_new (NULL);
+      g_string_printf (request, "GET /%s HTTP/1.1\r\n" HOST, target);
+      for (gsize j = 0; j < rows[i].n_headers; j++)
+        g_string_append_printf (request, "H%" G_GSIZE_FORMAT ": %s\r\n", j, header);
+      g_string_append (request, "\r\n");
+      raw_try_send (fd, request->str, request->len);
+      raw_read (fd, FALSE, &reply);
+      g_test_message ("%" G_GSIZE_FORMAT ": %u", i, reply.status);
+      g_assert_cmpuint (reply.status, ==, rows[i].status);
+      if (rows[i].status != 404)
+        g_assert_true (raw_closes_within (fd, 3000));
+    }
 }
 
 static int
 connect_from (const char *address, guint16 port)
 {
-  struct sockaddr_in from = { .sin_family = AF_INET },
-                     to = { .sin_family = AF_INET, .sin_port = htons (port) };
+  struct sockaddr_in from = { .sin_family = AF_INET }, to = { .sin_family = AF_INET, .sin_port = htons (port) };
   int fd = socket (AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   inet_pton (AF_INET, address, &from.sin_addr);
   to.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
@@ -367,12 +369,13 @@ static guint
 status_when_free (const char *address, guint16 port)
 {
   guint status = 0;
-  for (guint i = 0; i < 300 && status != 200; i++) {
-    am_autofd int fd = connect_from (address, port);
-    status = ask_status (fd);
-    if (status != 200)
-      g_usleep (10 * 1000);
-  }
+  for (guint i = 0; i < 300 && status != 200; i++)
+    {
+      am_autofd int fd = connect_from (address, port);
+      status = ask_status (fd);
+      if (status != 200)
+        g_usleep (10 * 1000);
+    }
   return status;
 }
 
@@ -449,13 +452,14 @@ test_abort (Fixture *self, gconstpointer data)
 {
   gint cancelled = g_atomic_int_get (&handlers_cancelled);
   raw_send (self->fd, "GET /sleep/60000 HTTP/1.1\r\n" HOST "\r\n");
-  for (gboolean aborted = FALSE; !aborted; g_usleep (10 * 1000)) {
-    g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&abort_lock);
-    if (to_abort == NULL)
-      continue;
-    http_request_abort (to_abort);
-    aborted = TRUE;
-  }
+  for (gboolean aborted = FALSE; !aborted; g_usleep (10 * 1000))
+    {
+      g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&abort_lock);
+      if (to_abort == NULL)
+        continue;
+      http_request_abort (to_abort);
+      aborted = TRUE;
+    }
   wait_for (&handlers_cancelled, cancelled + 1);
   g_assert_true (raw_closes_within (self->fd, 1000));
 }
@@ -551,9 +555,10 @@ main (int argc, char **argv)
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
-  for (gsize i = 0; i < G_N_ELEMENTS (tests); i++) {
-    g_autofree char *path = g_strconcat ("/http-limits/", tests[i].name, NULL);
-    g_test_add (path, Fixture, GINT_TO_POINTER (tests[i].patient), set_up, tests[i].func, tear_down);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (tests); i++)
+    {
+      g_autofree char *path = g_strconcat ("/http-limits/", tests[i].name, NULL);
+      g_test_add (path, Fixture, GINT_TO_POINTER (tests[i].patient), set_up, tests[i].func, tear_down);
+    }
   return g_test_run ();
 }

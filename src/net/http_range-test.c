@@ -53,13 +53,14 @@ test_range (void)
     { "bytes=18446744073709551614-18446744073709551615", U64_MAX, HTTP_RANGE_PART, U64_MAX - 1, 1 },
     { "bytes=18446744073709551615-", U64_MAX, HTTP_RANGE_UNSATISFIABLE },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    guint64 first = 0, length = 0;
-    g_test_message ("%s of %" G_GUINT64_FORMAT, rows[i].header, rows[i].size);
-    g_assert_cmpint (http_range_parse (rows[i].header, rows[i].size, &first, &length), ==, rows[i].verdict);
-    g_assert_cmpuint (first, ==, rows[i].first);
-    g_assert_cmpuint (length, ==, rows[i].length);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      guint64 first = 0, length = 0;
+      g_test_message ("%s of %" G_GUINT64_FORMAT, rows[i].header, rows[i].size);
+      g_assert_cmpint (http_range_parse (rows[i].header, rows[i].size, &first, &length), ==, rows[i].verdict);
+      g_assert_cmpuint (first, ==, rows[i].first);
+      g_assert_cmpuint (length, ==, rows[i].length);
+    }
 }
 
 /* Every range over a small body, against a plain reading of the rule. */
@@ -68,17 +69,18 @@ test_range_exhaustively (void)
 {
   for (guint64 size = 0; size <= 6; size++)
     for (guint64 a = 0; a <= 8; a++)
-      for (guint64 b = a; b <= 8; b++) {
-        g_autofree char *header = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, a, b);
-        guint64 first = 0, length = 0, n = 0;
-        for (guint64 i = 0; i < size; i++)
-          n += i >= a && i <= b;
-        HttpRangeVerdict verdict = http_range_parse (header, size, &first, &length);
-        g_assert_cmpint (verdict, ==, n > 0 ? HTTP_RANGE_PART : HTTP_RANGE_UNSATISFIABLE);
-        g_assert_cmpuint (length, ==, n);
-        if (n > 0)
-          g_assert_cmpuint (first, ==, a);
-      }
+      for (guint64 b = a; b <= 8; b++)
+        {
+          g_autofree char *header = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, a, b);
+          guint64 first = 0, length = 0, n = 0;
+          for (guint64 i = 0; i < size; i++)
+            n += i >= a && i <= b;
+          HttpRangeVerdict verdict = http_range_parse (header, size, &first, &length);
+          g_assert_cmpint (verdict, ==, n > 0 ? HTTP_RANGE_PART : HTTP_RANGE_UNSATISFIABLE);
+          g_assert_cmpuint (length, ==, n);
+          if (n > 0)
+            g_assert_cmpuint (first, ==, a);
+        }
 }
 
 typedef struct {
@@ -118,15 +120,16 @@ test_upload_range (void)
     { "bytes */10", FALSE },
     { "5-9,11-12", FALSE },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (GError) error = NULL;
-    guint64 first = 0, last = 0;
-    g_test_message ("%s", rows[i].header);
-    g_assert_cmpint (http_upload_range_parse (rows[i].header, &first, &last, &error), ==, rows[i].good);
-    g_assert_cmpuint (first, ==, rows[i].first);
-    g_assert_cmpuint (last, ==, rows[i].last);
-    g_assert_cmpint (am_error_is (error, AM_ERROR_INVALID_ARGUMENT), ==, !rows[i].good);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      guint64 first = 0, last = 0;
+      g_test_message ("%s", rows[i].header);
+      g_assert_cmpint (http_upload_range_parse (rows[i].header, &first, &last, &error), ==, rows[i].good);
+      g_assert_cmpuint (first, ==, rows[i].first);
+      g_assert_cmpuint (last, ==, rows[i].last);
+      g_assert_cmpint (am_error_is (error, AM_ERROR_INVALID_ARGUMENT), ==, !rows[i].good);
+    }
 }
 
 static void
@@ -149,17 +152,17 @@ test_content_range (void)
     { "bytes 5-9223372036854775808/*", FALSE },
     { "bytes 5-9/99999999999999999999999", FALSE },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (GError) error = NULL;
-    guint64 first = 0, last = 0, total = 0;
-    g_test_message ("%s", rows[i].header);
-    g_assert_cmpint (http_content_range_parse (rows[i].header, &first, &last, &total, &error), ==,
-                     rows[i].good);
-    g_assert_cmpuint (first, ==, rows[i].first);
-    g_assert_cmpuint (last, ==, rows[i].last);
-    g_assert_cmpuint (total, ==, rows[i].total);
-    g_assert_cmpint (am_error_is (error, AM_ERROR_DATA_LOSS), ==, !rows[i].good);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      guint64 first = 0, last = 0, total = 0;
+      g_test_message ("%s", rows[i].header);
+      g_assert_cmpint (http_content_range_parse (rows[i].header, &first, &last, &total, &error), ==, rows[i].good);
+      g_assert_cmpuint (first, ==, rows[i].first);
+      g_assert_cmpuint (last, ==, rows[i].last);
+      g_assert_cmpuint (total, ==, rows[i].total);
+      g_assert_cmpint (am_error_is (error, AM_ERROR_DATA_LOSS), ==, !rows[i].good);
+    }
 }
 
 int

@@ -11,11 +11,12 @@ take_number (const char **cursor, guint64 *out_value)
   guint64 value = 0;
   for (; g_ascii_isdigit (**cursor); (*cursor)++)
     if (__builtin_mul_overflow (value, 10u, &value)
-        || __builtin_add_overflow (value, (guint64) (**cursor - '0'), &value)) {
-      *cursor += strspn (*cursor, "0123456789");
-      *out_value = G_MAXUINT64;
-      return TRUE;
-    }
+        || __builtin_add_overflow (value, (guint64) (**cursor - '0'), &value))
+      {
+        *cursor += strspn (*cursor, "0123456789");
+        *out_value = G_MAXUINT64;
+        return TRUE;
+      }
   *out_value = value;
   return *cursor != start;
 }
@@ -66,24 +67,24 @@ http_range_parse (const char *header, guint64 size_bytes, guint64 *out_first, gu
 
 /* "a-b" with an optional "/total" or "/ *"; the whole rest of `cursor` must fit. */
 static gboolean
-parse_extent (const char *cursor, gboolean total_required, guint64 *out_first, guint64 *out_last,
-              guint64 *out_total)
+parse_extent (const char *cursor, gboolean total_required, guint64 *out_first, guint64 *out_last, guint64 *out_total)
 {
   guint64 first, last, total = G_MAXUINT64;
   if (!take_offset (&cursor, &first) || *cursor++ != '-' || !take_offset (&cursor, &last) || last < first)
     return FALSE;
   if (*cursor == '\0' && total_required)
     return FALSE;
-  if (*cursor != '\0') {
-    if (*cursor++ != '/')
-      return FALSE;
-    if (*cursor == '*')
-      cursor++;
-    else if (!take_offset (&cursor, &total) || last >= total)
-      return FALSE;
-    if (*cursor != '\0')
-      return FALSE;
-  }
+  if (*cursor != '\0')
+    {
+      if (*cursor++ != '/')
+        return FALSE;
+      if (*cursor == '*')
+        cursor++;
+      else if (!take_offset (&cursor, &total) || last >= total)
+        return FALSE;
+      if (*cursor != '\0')
+        return FALSE;
+    }
   *out_first = first;
   *out_last = last;
   *out_total = total;

@@ -74,13 +74,14 @@ http_rate_limit_ms (const char *header)
 {
   guint64 left = 1, seconds = 0;
   g_auto (GStrv) parts = g_strsplit_set (header != NULL ? header : "", ";,", 16);
-  for (guint i = 0; parts[i] != NULL; i++) {
-    const char *part = g_strstrip (parts[i]);
-    if (g_str_has_prefix (part, "r=") && !text_parse_u64 (part + 2, &left))
-      return 0;
-    if (g_str_has_prefix (part, "t=") && !text_parse_u64 (part + 2, &seconds))
-      return 0;
-  }
+  for (guint i = 0; parts[i] != NULL; i++)
+    {
+      const char *part = g_strstrip (parts[i]);
+      if (g_str_has_prefix (part, "r=") && !text_parse_u64 (part + 2, &left))
+        return 0;
+      if (g_str_has_prefix (part, "t=") && !text_parse_u64 (part + 2, &seconds))
+        return 0;
+    }
   return left == 0 ? MIN ((gint64) MIN (seconds, MAX_RETRY_AFTER_MS) * 1000 + 1000, MAX_RETRY_AFTER_MS) : 0;
 }
 
@@ -92,9 +93,8 @@ read_oci_error (const HttpReply *reply, char **out_code, char **out_message)
   gconstpointer data = g_bytes_get_data (reply->body, &size);
   g_autoptr (GError) ignored = NULL;
   g_autoptr (yyjson_doc) doc = json_parse (data, size, HTTP_ERROR_BODY_LIMIT, JSON_STRICT, &ignored);
-  yyjson_val *first = doc != NULL
-                        ? yyjson_arr_get_first (json_get_array (yyjson_doc_get_root (doc), "errors"))
-                        : NULL;
+  yyjson_val *first = doc != NULL ? yyjson_arr_get_first (json_get_array (yyjson_doc_get_root (doc), "errors"))
+                                  : NULL;
   *out_code = g_strdup (json_get_string (first, "code"));
   *out_message = g_strdup (json_get_string (first, "message"));
 }
@@ -126,8 +126,8 @@ http_reply_fail (const HttpReply *reply, const char *method, const char *display
   am_fail (&made, code_of (reply->status), code, "%s %s: status %u%s%s", method, display_url, reply->status,
            detailed ? ": " : "", detailed ? message : "");
   gint64 limit_ms = reply->status == 429 ? http_rate_limit_ms (http_reply_header (reply, "ratelimit")) : 0;
-  am_error_set_retry_after_ms (
-    made, limit_ms > 0 ? limit_ms : http_retry_after_ms (http_reply_header (reply, "retry-after")));
+  am_error_set_retry_after_ms (made, limit_ms > 0 ? limit_ms
+                                                  : http_retry_after_ms (http_reply_header (reply, "retry-after")));
   g_propagate_error (error, made);
   return FALSE;
 }

@@ -26,8 +26,7 @@ argument_free (gpointer data)
 }
 
 HttpRequest *
-http_request_new (HttpServer *server, HttpConnection *connection, struct MHD_Connection *mhd,
-                  const char *raw_target)
+http_request_new (HttpServer *server, HttpConnection *connection, struct MHD_Connection *mhd, const char *raw_target)
 {
   HttpRequest *self = g_new0 (HttpRequest, 1);
   self->server = server;
@@ -113,15 +112,16 @@ static gboolean
 check_framing (HttpRequest *self, GError **error)
 {
   guint n_lengths = 0, n_encodings = 0;
-  for (guint i = 0; i < self->headers->len; i++) {
-    const HttpArgument *header = g_ptr_array_index (self->headers, i);
-    if (!is_token (header->name))
-      return refuse (error, "bad header name");
-    if (g_ascii_strcasecmp (header->name, "Content-Length") == 0)
-      n_lengths++;
-    if (g_ascii_strcasecmp (header->name, "Transfer-Encoding") == 0)
-      n_encodings++;
-  }
+  for (guint i = 0; i < self->headers->len; i++)
+    {
+      const HttpArgument *header = g_ptr_array_index (self->headers, i);
+      if (!is_token (header->name))
+        return refuse (error, "bad header name");
+      if (g_ascii_strcasecmp (header->name, "Content-Length") == 0)
+        n_lengths++;
+      if (g_ascii_strcasecmp (header->name, "Transfer-Encoding") == 0)
+        n_encodings++;
+    }
   if (n_lengths > 1 || n_encodings > 1 || (n_lengths > 0 && n_encodings > 0))
     return refuse (error, "ambiguous length");
   const char *encoding = http_request_header (self, "Transfer-Encoding");
@@ -151,8 +151,7 @@ http_request_read_head (HttpRequest *self, GError **error)
   self->last_line = self->version;
   MHD_get_connection_values (self->mhd, MHD_HEADER_KIND, take_header, self);
   choose_id (self);
-  const union MHD_ConnectionInfo *info = MHD_get_connection_info (self->mhd,
-                                                                  MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  const union MHD_ConnectionInfo *info = MHD_get_connection_info (self->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
   if (!ends_cleanly (self, info->header_size))
     return refuse (error, "bad line in the head");
   if (!check_framing (self, error))
@@ -195,23 +194,25 @@ http_request_query (HttpRequest *req, const char *name)
 }
 
 void
-http_request_foreach_query (HttpRequest *req,
-                            void (*func) (const char *name, const char *value, gpointer data), gpointer data)
+http_request_foreach_query (HttpRequest *req, void (*func) (const char *name, const char *value, gpointer data),
+                            gpointer data)
 {
-  for (guint i = 0; req->target.query != NULL && i < req->target.query->len; i++) {
-    const HttpArgument *argument = g_ptr_array_index (req->target.query, i);
-    func (argument->name, argument->value, data);
-  }
+  for (guint i = 0; req->target.query != NULL && i < req->target.query->len; i++)
+    {
+      const HttpArgument *argument = g_ptr_array_index (req->target.query, i);
+      func (argument->name, argument->value, data);
+    }
 }
 
 const char *
 http_request_header (HttpRequest *req, const char *name)
 {
-  for (guint i = 0; i < req->headers->len; i++) {
-    const HttpArgument *header = g_ptr_array_index (req->headers, i);
-    if (g_ascii_strcasecmp (header->name, name) == 0)
-      return header->value;
-  }
+  for (guint i = 0; i < req->headers->len; i++)
+    {
+      const HttpArgument *header = g_ptr_array_index (req->headers, i);
+      if (g_ascii_strcasecmp (header->name, name) == 0)
+        return header->value;
+    }
   return NULL;
 }
 
@@ -219,15 +220,16 @@ const char *
 http_request_header_joined (HttpRequest *req, const char *name)
 {
   g_autoptr (GString) all = NULL;
-  for (guint i = 0; i < req->headers->len; i++) {
-    const HttpArgument *header = g_ptr_array_index (req->headers, i);
-    if (g_ascii_strcasecmp (header->name, name) != 0)
-      continue;
-    if (all == NULL)
-      all = g_string_new (header->value);
-    else
-      g_string_append_printf (all, ", %s", header->value);
-  }
+  for (guint i = 0; i < req->headers->len; i++)
+    {
+      const HttpArgument *header = g_ptr_array_index (req->headers, i);
+      if (g_ascii_strcasecmp (header->name, name) != 0)
+        continue;
+      if (all == NULL)
+        all = g_string_new (header->value);
+      else
+        g_string_append_printf (all, ", %s", header->value);
+    }
   if (all == NULL)
     return NULL;
   if (req->joined == NULL)

@@ -29,15 +29,17 @@ http_response_header (HttpResponse *res, const char *name, const char *value)
   g_assert (*name != '\0' && strpbrk (name, " \t\r\n:") == NULL);
   if (g_ascii_strcasecmp (name, "Content-Length") == 0)
     return; /* said by the body */
-  if (g_ascii_strcasecmp (name, "Connection") == 0) {
-    res->close |= g_ascii_strcasecmp (value, "close") == 0;
-    return;
-  }
-  if (g_ascii_strcasecmp (name, "Content-Type") == 0) {
-    g_free (res->content_type);
-    res->content_type = one_line (value);
-    return;
-  }
+  if (g_ascii_strcasecmp (name, "Connection") == 0)
+    {
+      res->close |= g_ascii_strcasecmp (value, "close") == 0;
+      return;
+    }
+  if (g_ascii_strcasecmp (name, "Content-Type") == 0)
+    {
+      g_free (res->content_type);
+      res->content_type = one_line (value);
+      return;
+    }
   HttpArgument *header = g_new (HttpArgument, 1);
   *header = (HttpArgument){ g_strdup (name), one_line (value) };
   g_ptr_array_add (res->headers, header);
@@ -98,8 +100,8 @@ http_response_text (HttpResponse *res, const char *content_type, const char *bod
 }
 
 void
-http_response_stream (HttpResponse *res, const char *content_type, guint64 size_bytes,
-                      const HttpBodySource *source, gpointer self)
+http_response_stream (HttpResponse *res, const char *content_type, guint64 size_bytes, const HttpBodySource *source,
+                      gpointer self)
 {
   set_body (res, content_type, HTTP_BODY_STREAM);
   res->size_bytes = size_bytes;
@@ -135,16 +137,16 @@ on_read (void *data, uint64_t position, char *buffer, size_t size)
   gssize n = res->source.read (req->ctx, res->source_data, (guint8 *) buffer, size,
                                req->failure == NULL ? &req->failure : NULL);
   http_connection_work_end (req->connection, n > 0 ? (gsize) n : 0);
-  if (n > 0) {
-    req->bytes_out += (guint64) n;
-    return n;
-  }
+  if (n > 0)
+    {
+      req->bytes_out += (guint64) n;
+      return n;
+    }
   if (n == 0 && res->kind == HTTP_BODY_CHUNKED)
     return MHD_CONTENT_READER_END_OF_STREAM;
   if (req->failure == NULL)
-    am_fail (&req->failure, AM_ERROR_DATA_LOSS, NULL,
-             "the body ended at %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT, (guint64) position,
-             res->size_bytes);
+    am_fail (&req->failure, AM_ERROR_DATA_LOSS, NULL, "the body ended at %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT,
+             (guint64) position, res->size_bytes);
   if (res->kind == HTTP_BODY_CHUNKED && strcmp (req->version, "HTTP/1.0") == 0)
     reset_connection (req);
   return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -156,8 +158,7 @@ make_mhd_response (HttpRequest *req)
   HttpResponse *res = &req->response;
   gsize block = req->server->config.response_block_bytes;
   if (res->kind == HTTP_BODY_STREAM && res->size_bytes > 0)
-    return MHD_create_response_from_callback (res->size_bytes, MIN (block, res->size_bytes), on_read, req,
-                                              NULL);
+    return MHD_create_response_from_callback (res->size_bytes, MIN (block, res->size_bytes), on_read, req, NULL);
   if (res->kind == HTTP_BODY_CHUNKED)
     return MHD_create_response_from_callback (MHD_SIZE_UNKNOWN, block, on_read, req, NULL);
   /* Lives in the request, which outlives the sending. */
@@ -167,14 +168,14 @@ make_mhd_response (HttpRequest *req)
 }
 
 static void
-foreach_header (HttpRequest *req, void (*func) (const char *name, const char *value, gpointer data),
-                gpointer data)
+foreach_header (HttpRequest *req, void (*func) (const char *name, const char *value, gpointer data), gpointer data)
 {
   HttpResponse *res = &req->response;
-  for (guint i = 0; i < res->headers->len; i++) {
-    const HttpArgument *header = g_ptr_array_index (res->headers, i);
-    func (header->name, header->value, data);
-  }
+  for (guint i = 0; i < res->headers->len; i++)
+    {
+      const HttpArgument *header = g_ptr_array_index (res->headers, i);
+      func (header->name, header->value, data);
+    }
   if (res->content_type != NULL)
     func ("Content-Type", res->content_type, data);
   func ("X-Request-Id", req->id, data);
@@ -232,8 +233,7 @@ http_date (void)
   g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
   g_autofree char *rest = g_date_time_format (now, "%Y %H:%M:%S GMT");
   return g_strdup_printf ("%.3s, %02d %.3s %s", days + 3 * (g_date_time_get_day_of_week (now) - 1),
-                          g_date_time_get_day_of_month (now), months + 3 * (g_date_time_get_month (now) - 1),
-                          rest);
+                          g_date_time_get_day_of_month (now), months + 3 * (g_date_time_get_month (now) - 1), rest);
 }
 
 void
@@ -257,13 +257,14 @@ http_response_send_raw (HttpRequest *req)
   if (req->server->tls != NULL)
     tls = MHD_get_connection_info (req->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
   http_connection_enter (req->connection, HTTP_CONNECTION_RESPONSE);
-  for (gsize sent = 0; sent < text->len;) {
-    gssize n = send_some (req, tls, text->str + sent, text->len - sent);
-    if (n > 0)
-      sent += (gsize) n;
-    else if (errno != EAGAIN && errno != EINTR)
-      return;
-    else
-      poll (&(struct pollfd){ .fd = http_connection_fd (req->connection), .events = POLLOUT }, 1, -1);
-  }
+  for (gsize sent = 0; sent < text->len;)
+    {
+      gssize n = send_some (req, tls, text->str + sent, text->len - sent);
+      if (n > 0)
+        sent += (gsize) n;
+      else if (errno != EAGAIN && errno != EINTR)
+        return;
+      else
+        poll (&(struct pollfd){ .fd = http_connection_fd (req->connection), .events = POLLOUT }, 1, -1);
+    }
 }

@@ -92,8 +92,8 @@ echo (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   g_atomic_int_inc (&handlers_run);
   const char *name = http_request_param (req, "name");
   const char *accept = http_request_header_joined (req, "accept");
-  g_string_append_printf (text, "%s %s name=%s accept=%s body=", http_request_method (req),
-                          http_request_path (req), name != NULL ? name : "-", accept != NULL ? accept : "-");
+  g_string_append_printf (text, "%s %s name=%s accept=%s body=", http_request_method (req), http_request_path (req),
+                          name != NULL ? name : "-", accept != NULL ? accept : "-");
   gsize size;
   const char *body = g_bytes_get_data (http_request_body (req), &size);
   if (size > 0)
@@ -118,10 +118,11 @@ static gboolean
 authorize (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 {
   const char *given = http_request_header (req, "Authorization");
-  if (g_strcmp0 (given, "Bearer no") == 0) {
-    http_response_header (res, "WWW-Authenticate", "Basic realm=\"x\"");
-    return am_fail (error, AM_ERROR_UNAUTHENTICATED, "UNAUTHORIZED", "who are you?");
-  }
+  if (g_strcmp0 (given, "Bearer no") == 0)
+    {
+      http_response_header (res, "WWW-Authenticate", "Basic realm=\"x\"");
+      return am_fail (error, AM_ERROR_UNAUTHENTICATED, "UNAUTHORIZED", "who are you?");
+    }
   http_request_set_identity (req, given);
   http_request_set_data (req, g_strdup ("data"), g_free);
   return TRUE;
@@ -189,20 +190,16 @@ test_routes (Fixture *self, gconstpointer data)
     { "GET /v2/ HTTP/1.1\r\n" HOST "\r\n", 200, "GET /v2/ name=-" },
     { "GET /v2/a/b/manifests/latest?x=1&y=a%20b&x=2 HTTP/1.1\r\n" HOST "\r\n", 200,
       "name=a/b accept=- body= query=x=1;y=a b;x=2;" },
-    { "GET /v2/a/manifests/manifests/manifests/1 HTTP/1.1\r\n" HOST "\r\n", 200,
-      "name=a/manifests/manifests " },
+    { "GET /v2/a/manifests/manifests/manifests/1 HTTP/1.1\r\n" HOST "\r\n", 200, "name=a/manifests/manifests " },
     { "GET http://host:5000/v2/a/manifests/x HTTP/1.1\r\n" HOST "\r\n", 200, "name=a " },
-    { "GET /v2/a/manifests/x HTTP/1.1\r\n" HOST "Accept: a\r\nX: y\r\naccept: b\r\n\r\n", 200,
-      "accept=a, b " },
+    { "GET /v2/a/manifests/x HTTP/1.1\r\n" HOST "Accept: a\r\nX: y\r\naccept: b\r\n\r\n", 200, "accept=a, b " },
     { "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello", 200, "body=hello" },
     { "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST
       "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n",
       200, "body=hello" },
-    { "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200,
-      "body= " },
+    { "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "body= " },
     { "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", 200, "body= " },
-    { "DELETE /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200,
-      "body= " },
+    { "DELETE /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "body= " },
     { "GET /nothing HTTP/1.1\r\n" HOST "\r\n", 404, "\"code\":\"NOT_FOUND\"" },
     { "GET /v2 HTTP/1.1\r\n" HOST "\r\n", 404, "NOT_FOUND" },
     { "GET /v2//manifests/x HTTP/1.1\r\n" HOST "\r\n", 404, "NOT_FOUND" },
@@ -220,15 +217,16 @@ test_routes (Fixture *self, gconstpointer data)
     { "GET /metrics HTTP/1.1\r\n" HOST "\r\n", 200, "http_requests_total{method=\"GET\",code=\"404\"} " },
   };
   /* All on one connection: none of these may cost it. */
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_auto (RawReply) reply = { 0 };
-    g_test_message ("%s", rows[i].request);
-    raw_ask (self->fd, rows[i].request, &reply);
-    g_assert_cmpuint (reply.status, ==, rows[i].status);
-    g_assert_nonnull (strstr (reply.body->str, rows[i].body_has));
-    g_assert_null (strstr (reply.head, "\r\nSet-Cookie"));
-    g_assert_null (strstr (reply.head, "Connection: close"));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (RawReply) reply = { 0 };
+      g_test_message ("%s", rows[i].request);
+      raw_ask (self->fd, rows[i].request, &reply);
+      g_assert_cmpuint (reply.status, ==, rows[i].status);
+      g_assert_nonnull (strstr (reply.body->str, rows[i].body_has));
+      g_assert_null (strstr (reply.head, "\r\nSet-Cookie"));
+      g_assert_null (strstr (reply.head, "Connection: close"));
+    }
 }
 
 static void
@@ -247,8 +245,7 @@ test_error_headers (Fixture *self, gconstpointer data)
   g_assert_cmpstr (retry, ==, "2");
   g_assert_cmpstr (id, ==, "my-id.1");
   g_assert_cmpstr (type, ==, "application/json");
-  raw_ask (self->fd, "GET /v2/ HTTP/1.1\r\n" HOST "X-Request-Id: a b\r\nAuthorization: Bearer no\r\n\r\n",
-           &unknown);
+  raw_ask (self->fd, "GET /v2/ HTTP/1.1\r\n" HOST "X-Request-Id: a b\r\nAuthorization: Bearer no\r\n\r\n", &unknown);
   g_autofree char *made = raw_header (&unknown, "X-Request-Id");
   g_autofree char *challenge = raw_header (&unknown, "WWW-Authenticate");
   g_assert_cmpuint (strlen (made), ==, 36);
@@ -269,16 +266,17 @@ test_download (Fixture *self, gconstpointer data)
 {
   static const guint64 sizes[] = { 0, 1, 4096, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 3000000 };
   for (gsize i = 0; i < G_N_ELEMENTS (sizes); i++)
-    for (guint chunked = 0; chunked < 2; chunked++) {
-      g_auto (RawReply) reply = { 0 }, head = { 0 };
-      g_autofree char *request = g_strdup_printf (
-        "GET /blob/%" G_GUINT64_FORMAT "%s HTTP/1.1\r\n" HOST "\r\n", sizes[i], chunked ? "?chunked" : "");
-      raw_ask (self->fd, request, &reply);
-      g_assert_cmpuint (reply.status, ==, 200);
-      g_assert_true (reply.complete);
-      check_alphabet (reply.body, sizes[i]);
-      g_assert_cmpint (strstr (reply.head, "chunked") != NULL, ==, chunked);
-    }
+    for (guint chunked = 0; chunked < 2; chunked++)
+      {
+        g_auto (RawReply) reply = { 0 }, head = { 0 };
+        g_autofree char *request = g_strdup_printf ("GET /blob/%" G_GUINT64_FORMAT "%s HTTP/1.1\r\n" HOST "\r\n",
+                                                    sizes[i], chunked ? "?chunked" : "");
+        raw_ask (self->fd, request, &reply);
+        g_assert_cmpuint (reply.status, ==, 200);
+        g_assert_true (reply.complete);
+        check_alphabet (reply.body, sizes[i]);
+        g_assert_cmpint (strstr (reply.head, "chunked") != NULL, ==, chunked);
+      }
 }
 
 static void
@@ -304,14 +302,15 @@ test_broken_source (Fixture *self, gconstpointer data)
     "GET /blob/3000000?fail_at=1000000 HTTP/1.1\r\n" HOST "\r\n",
     "GET /blob/3000000?fail_at=1000000&chunked HTTP/1.1\r\n" HOST "\r\n",
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (requests); i++) {
-    g_auto (RawReply) reply = { 0 };
-    am_autofd int fd = raw_connect (http_server_port (self->server));
-    raw_ask (fd, requests[i], &reply);
-    g_assert_cmpuint (reply.status, ==, 200);
-    g_assert_false (reply.complete);
-    g_assert_cmpuint (reply.body->len, <=, 1000000);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (requests); i++)
+    {
+      g_auto (RawReply) reply = { 0 };
+      am_autofd int fd = raw_connect (http_server_port (self->server));
+      raw_ask (fd, requests[i], &reply);
+      g_assert_cmpuint (reply.status, ==, 200);
+      g_assert_false (reply.complete);
+      g_assert_cmpuint (reply.body->len, <=, 1000000);
+    }
   /* HTTP/1.0 has no framing for an unknown length: only a reset says that something is missing. */
   am_autofd int fd = raw_connect (http_server_port (self->server));
   raw_send (fd, "GET /blob/3000000?fail_at=1000&chunked HTTP/1.0\r\n" HOST "\r\n");
@@ -362,8 +361,7 @@ test_expect_continue (Fixture *self, gconstpointer data)
   g_assert_cmpstr (interim, ==, "HTTP/1.1 100 Continue\r\n\r\n");
   raw_ask (self->fd, "abc", &reply);
   g_assert_cmpstr (reply.body->str, ==, "3");
-  raw_send (self->fd,
-            "PUT /upload?refuse HTTP/1.1\r\n" HOST "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+  raw_send (self->fd, "PUT /upload?refuse HTTP/1.1\r\n" HOST "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n");
   raw_read (self->fd, FALSE, &early);
   g_assert_cmpuint (early.status, ==, 403);
   g_assert_true (raw_closes_within (self->fd, 2000));
@@ -380,25 +378,25 @@ test_early_error (Fixture *self, gconstpointer data)
   } rows[] = {
     { "PUT /upload?refuse HTTP/1.1\r\n" HOST "Content-Length: 100000000000\r\n\r\n", 403 },
     { "PUT /upload?refuse HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", 403 },
-    { "PUT /upload HTTP/1.1\r\n" HOST "Authorization: Bearer no\r\nContent-Length: 100000000000\r\n\r\n",
-      401 },
+    { "PUT /upload HTTP/1.1\r\n" HOST "Authorization: Bearer no\r\nContent-Length: 100000000000\r\n\r\n", 401 },
     { "PUT /nothing HTTP/1.1\r\n" HOST "Content-Length: 100000000000\r\n\r\n", 404 },
     { "POST /upload HTTP/1.1\r\n" HOST "Content-Length: 100000000000\r\n\r\n", 405 },
     { "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 1001\r\n\r\n", 413 },
     { "DELETE /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n", 413 },
     { "PUT /upload?fail_at=1000000 HTTP/1.1\r\n" HOST "Content-Length: 100000000000\r\n\r\n", 507 },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_auto (RawReply) reply = { 0 };
-    am_autofd int fd = raw_connect (http_server_port (self->server));
-    g_test_message ("%s", rows[i].head);
-    raw_send (fd, rows[i].head);
-    send_alphabet (fd, 8000000); /* may fail half-way, when the server has closed */
-    raw_read (fd, FALSE, &reply);
-    g_assert_cmpuint (reply.status, ==, rows[i].status);
-    g_assert_true (reply.complete);
-    g_assert_true (raw_closes_within (fd, 3000));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (RawReply) reply = { 0 };
+      am_autofd int fd = raw_connect (http_server_port (self->server));
+      g_test_message ("%s", rows[i].head);
+      raw_send (fd, rows[i].head);
+      send_alphabet (fd, 8000000); /* may fail half-way, when the server has closed */
+      raw_read (fd, FALSE, &reply);
+      g_assert_cmpuint (reply.status, ==, rows[i].status);
+      g_assert_true (reply.complete);
+      g_assert_true (raw_closes_within (fd, 3000));
+    }
 }
 
 static void
@@ -406,9 +404,8 @@ test_collected_chunks_too_large (Fixture *self, gconstpointer data)
 {
   g_auto (RawReply) reply = { 0 };
   g_autofree char *thousand = g_strnfill (1000, 'x');
-  g_autofree char *request = g_strdup_printf ("PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST
-                                              "Transfer-Encoding: chunked\r\n\r\n3e8\r\n%s\r\n1\r\ny\r\n",
-                                              thousand);
+  g_autofree char *request = g_strdup_printf (
+    "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n3e8\r\n%s\r\n1\r\ny\r\n", thousand);
   raw_ask (self->fd, request, &reply);
   g_assert_cmpuint (reply.status, ==, 413);
   g_assert_nonnull (strstr (reply.body->str, "BODY_TOO_LARGE"));
@@ -426,10 +423,8 @@ test_smuggling (Fixture *self, gconstpointer data)
     "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 0x5\r\n\r\nhello",
     "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\nhello",
     "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999\r\n\r\nhello",
-    "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST
-    "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST
-    "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\nhello",
     "PUT /v2/a/manifests/x HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
@@ -455,17 +450,18 @@ test_smuggling (Fixture *self, gconstpointer data)
     "GET /v2/ HTTP/1.1 x\r\n" HOST "\r\n",
     "GET /v2/\r\n" HOST "\r\n",
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (requests); i++) {
-    g_auto (RawReply) reply = { 0 };
-    am_autofd int fd = raw_connect (http_server_port (self->server));
-    gint runs = g_atomic_int_get (&handlers_run);
-    g_test_message ("%s", requests[i]);
-    raw_ask (fd, requests[i], &reply);
-    if (reply.status != 0) /* closing without a word is fine too */
-      g_assert_true (reply.status == 400 || reply.status == 413 || reply.status == 505);
-    g_assert_true (raw_closes_within (fd, 3000));
-    g_assert_cmpint (g_atomic_int_get (&handlers_run), ==, runs);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (requests); i++)
+    {
+      g_auto (RawReply) reply = { 0 };
+      am_autofd int fd = raw_connect (http_server_port (self->server));
+      gint runs = g_atomic_int_get (&handlers_run);
+      g_test_message ("%s", requests[i]);
+      raw_ask (fd, requests[i], &reply);
+      if (reply.status != 0) /* closing without a word is fine too */
+        g_assert_true (reply.status == 400 || reply.status == 413 || reply.status == 505);
+      g_assert_true (raw_closes_within (fd, 3000));
+      g_assert_cmpint (g_atomic_int_get (&handlers_run), ==, runs);
+    }
 }
 
 static void
@@ -474,13 +470,14 @@ test_pipelining (Fixture *self, gconstpointer data)
   raw_send (self->fd, "GET /blob/5 HTTP/1.1\r\n" HOST "\r\nPUT /v2/a/manifests/x HTTP/1.1\r\n" HOST
                       "Content-Length: 3\r\n\r\nabcGET /blob/7 HTTP/1.1\r\n" HOST "\r\n");
   static const gsize lengths[] = { 5, 0, 7 };
-  for (gsize i = 0; i < G_N_ELEMENTS (lengths); i++) {
-    g_auto (RawReply) reply = { 0 };
-    raw_read (self->fd, FALSE, &reply);
-    g_assert_cmpuint (reply.status, ==, 200);
-    if (lengths[i] > 0)
-      g_assert_cmpuint (reply.body->len, ==, lengths[i]);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (lengths); i++)
+    {
+      g_auto (RawReply) reply = { 0 };
+      raw_read (self->fd, FALSE, &reply);
+      g_assert_cmpuint (reply.status, ==, 200);
+      if (lengths[i] > 0)
+        g_assert_cmpuint (reply.body->len, ==, lengths[i]);
+    }
 }
 
 /* A client that leaves in the middle of its upload: the sink is freed without an end. */
@@ -561,8 +558,7 @@ test_access_log (Fixture *self, gconstpointer data)
   g_auto (RawReply) reply = { 0 }, healthy = { 0 }, refused = { 0 };
   dup2 (file, STDERR_FILENO);
   am_log_init (AM_LOG_INFO, AM_LOG_FORMAT_JSON, "test");
-  raw_ask (self->fd,
-           "GET /blob/7?secret=1 HTTP/1.1\r\n" HOST "Authorization: me\r\nX-Request-Id: id-1\r\n\r\n",
+  raw_ask (self->fd, "GET /blob/7?secret=1 HTTP/1.1\r\n" HOST "Authorization: me\r\nX-Request-Id: id-1\r\n\r\n",
            &reply);
   raw_ask (self->fd, "GET /healthz HTTP/1.1\r\n" HOST "\r\n", &healthy);
   raw_ask (self->fd, "PUT /upload?refuse=secret HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", &refused);
@@ -574,10 +570,9 @@ test_access_log (Fixture *self, gconstpointer data)
   g_auto (GStrv) lines = g_strsplit (log, "\n", -1);
   g_assert_cmpuint (g_strv_length (lines), ==, 3); /* two, and what follows the last */
   g_assert_null (strstr (log, "secret"));
-  g_assert_nonnull (strstr (lines[0],
-                            "\"msg\":\"request\",\"component\":\"test\",\"request_id\":\"id-1\",\"method\":"
-                            "\"GET\",\"path\":\"/blob/7\",\"status\":\"200\",\"bytes_in\":\"0\","
-                            "\"bytes_out\":\"7\",\"duration_ms\":\""));
+  g_assert_nonnull (strstr (lines[0], "\"msg\":\"request\",\"component\":\"test\",\"request_id\":\"id-1\",\"method\":"
+                                      "\"GET\",\"path\":\"/blob/7\",\"status\":\"200\",\"bytes_in\":\"0\","
+                                      "\"bytes_out\":\"7\",\"duration_ms\":\""));
   g_assert_nonnull (strstr (lines[0], "\"peer\":\"127.0.0.1\",\"identity\":\"me\"}"));
   g_assert_nonnull (strstr (lines[1], "\"status\":\"403\""));
   g_assert_nonnull (strstr (lines[1], "\"err\":\"not here\"}"));
@@ -586,15 +581,15 @@ test_access_log (Fixture *self, gconstpointer data)
 static void
 test_bad_config (void)
 {
-  static const char *const addresses[] = { "",       "5000", "x:5000", "127.0.0.1:", "127.0.0.1:99999",
-                                           "::1:80", "[::1]" };
+  static const char *const addresses[] = { "", "5000", "x:5000", "127.0.0.1:", "127.0.0.1:99999", "::1:80", "[::1]" };
   g_autoptr (Ctx) ctx = ctx_new ();
-  for (gsize i = 0; i < G_N_ELEMENTS (addresses); i++) {
-    g_autoptr (GError) error = NULL;
-    HttpServerConfig config = { .listen_address = addresses[i] };
-    g_assert_null (http_server_start (ctx, &config, &error));
-    g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (addresses); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      HttpServerConfig config = { .listen_address = addresses[i] };
+      g_assert_null (http_server_start (ctx, &config, &error));
+      g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
+    }
   g_autoptr (GError) error = NULL;
   HttpServerConfig config = { .listen_address = ":0" };
   g_autoptr (HttpServer) first = http_server_start (ctx, &config, &error);
@@ -630,10 +625,11 @@ main (int argc, char **argv)
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
-  for (gsize i = 0; i < G_N_ELEMENTS (tests); i++) {
-    g_autofree char *path = g_strconcat ("/http-server/", tests[i].name, NULL);
-    g_test_add (path, Fixture, NULL, set_up, tests[i].func, tear_down);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (tests); i++)
+    {
+      g_autofree char *path = g_strconcat ("/http-server/", tests[i].name, NULL);
+      g_test_add (path, Fixture, NULL, set_up, tests[i].func, tear_down);
+    }
   g_test_add_func ("/http-server/hooks", test_hooks);
   g_test_add_func ("/http-server/bad-config", test_bad_config);
   return g_test_run ();

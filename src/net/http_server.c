@@ -64,13 +64,14 @@ row_free (gpointer data)
 static void
 add_rows (HttpServer *self, const HttpRoute *routes, gsize n_routes, gboolean builtin)
 {
-  for (gsize i = 0; i < n_routes; i++) {
-    HttpRow *row = g_new0 (HttpRow, 1);
-    row->route = routes[i];
-    row->pattern = http_pattern_new (routes[i].pattern);
-    row->builtin = builtin;
-    g_ptr_array_add (self->rows, row);
-  }
+  for (gsize i = 0; i < n_routes; i++)
+    {
+      HttpRow *row = g_new0 (HttpRow, 1);
+      row->route = routes[i];
+      row->pattern = http_pattern_new (routes[i].pattern);
+      row->builtin = builtin;
+      g_ptr_array_add (self->rows, row);
+    }
 }
 
 /* "host:port", "[v6]:port", ":port". FALSE when it is none of these. */
@@ -103,18 +104,20 @@ parse_address (const char *address, struct sockaddr_storage *out, socklen_t *out
       || !g_ascii_string_to_unsigned (port, 10, 0, G_MAXUINT16, &number, NULL))
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "%s is not an address to listen on",
                     address != NULL ? address : "nothing");
-  if (inet_pton (AF_INET, host, &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons ((guint16) number);
-    *out_size = sizeof *v4;
-    return TRUE;
-  }
-  if (inet_pton (AF_INET6, *host != '\0' ? host : "::", &v6->sin6_addr) == 1) {
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons ((guint16) number);
-    *out_size = sizeof *v6;
-    return TRUE;
-  }
+  if (inet_pton (AF_INET, host, &v4->sin_addr) == 1)
+    {
+      v4->sin_family = AF_INET;
+      v4->sin_port = htons ((guint16) number);
+      *out_size = sizeof *v4;
+      return TRUE;
+    }
+  if (inet_pton (AF_INET6, *host != '\0' ? host : "::", &v6->sin6_addr) == 1)
+    {
+      v6->sin6_family = AF_INET6;
+      v6->sin6_port = htons ((guint16) number);
+      *out_size = sizeof *v6;
+      return TRUE;
+    }
   return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "%s is not an address to listen on", address);
 }
 
@@ -127,17 +130,19 @@ listen_on (const char *address, GError **error)
   if (!parse_address (address, &where, &size, error))
     return -1;
   am_autofd int fd = socket (where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0 && errno == EAFNOSUPPORT && address[0] == ':') {
-    g_autofree char *v4_only = g_strconcat ("0.0.0.0", address, NULL);
-    return listen_on (v4_only, error);
-  }
+  if (fd < 0 && errno == EAFNOSUPPORT && address[0] == ':')
+    {
+      g_autofree char *v4_only = g_strconcat ("0.0.0.0", address, NULL);
+      return listen_on (v4_only, error);
+    }
   if (fd >= 0 && where.ss_family == AF_INET6)
     setsockopt (fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (fd < 0 || setsockopt (fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0
-      || bind (fd, (struct sockaddr *) &where, size) != 0 || listen (fd, BACKLOG) != 0) {
-    am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "cannot listen on %s: %s", address, g_strerror (errno));
-    return -1;
-  }
+      || bind (fd, (struct sockaddr *) &where, size) != 0 || listen (fd, BACKLOG) != 0)
+    {
+      am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "cannot listen on %s: %s", address, g_strerror (errno));
+      return -1;
+    }
   return am_steal_fd (&fd);
 }
 
@@ -176,14 +181,14 @@ on_accept (void *data, const struct sockaddr *address, socklen_t size)
 }
 
 static void
-on_connection (void *data, struct MHD_Connection *mhd, void **context,
-               enum MHD_ConnectionNotificationCode code)
+on_connection (void *data, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code)
 {
   HttpServer *self = data;
-  if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-    http_connection_remove (*context);
-    return;
-  }
+  if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+    {
+      http_connection_remove (*context);
+      return;
+    }
   char peer[INET6_ADDRSTRLEN];
   format_peer (MHD_get_connection_info (mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, peer);
   int fd = MHD_get_connection_info (mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
@@ -260,8 +265,7 @@ with_defaults (const HttpServerConfig *given)
   config.tls_certificate_file = g_strdup (given->tls_certificate_file);
   config.tls_key_file = g_strdup (given->tls_key_file);
   config.max_connections = given->max_connections > 0 ? given->max_connections : 1024;
-  config.max_connections_per_peer = given->max_connections_per_peer > 0 ? given->max_connections_per_peer
-                                                                        : 256;
+  config.max_connections_per_peer = given->max_connections_per_peer > 0 ? given->max_connections_per_peer : 256;
   config.max_header_bytes = given->max_header_bytes > 0 ? given->max_header_bytes : 32 * 1024;
   config.progress_bytes = given->progress_bytes > 0 ? given->progress_bytes : 64 * 1024;
   config.response_block_bytes = given->response_block_bytes > 0 ? given->response_block_bytes : 256 * 1024;
@@ -295,10 +299,8 @@ declare_metrics (HttpServer *self)
   self->durations = metric_declare ("http_request_duration_seconds", METRIC_HISTOGRAM,
                                     "Time from request line to the end of the response.",
                                     (const char *[]){ "method", NULL });
-  self->bytes_in = metric_declare ("http_request_bytes_total", METRIC_COUNTER, "Bytes of request bodies.",
-                                   NULL);
-  self->bytes_out = metric_declare ("http_response_bytes_total", METRIC_COUNTER, "Bytes of response bodies.",
-                                    NULL);
+  self->bytes_in = metric_declare ("http_request_bytes_total", METRIC_COUNTER, "Bytes of request bodies.", NULL);
+  self->bytes_out = metric_declare ("http_response_bytes_total", METRIC_COUNTER, "Bytes of response bodies.", NULL);
 }
 
 /* No timeout of libmicrohttpd's: any byte restarts it, and in its last second it spins. Its connection
@@ -307,8 +309,8 @@ static gboolean
 start_daemon (HttpServer *self, GError **error)
 {
   const HttpServerConfig *config = &self->config;
-  unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL
-                   | MHD_USE_ITC | MHD_USE_ERROR_LOG | (self->tls != NULL ? MHD_USE_TLS : 0);
+  unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC
+                   | MHD_USE_ERROR_LOG | (self->tls != NULL ? MHD_USE_TLS : 0);
   struct MHD_OptionItem plain[] = { { MHD_OPTION_END, 0, NULL } };
   struct MHD_OptionItem tls[] = {
     { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *) on_certificate },
@@ -316,20 +318,21 @@ start_daemon (HttpServer *self, GError **error)
     { MHD_OPTION_END, 0, NULL },
   };
   gsize pool_bytes = MAX (64 * 1024, 2 * config->max_header_bytes);
-  self->daemon = MHD_start_daemon (
-    flags, 0, on_accept, self, on_access, self, /* */
-    MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, self->listen_fd,
-    MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes, /* */
-    MHD_OPTION_CONNECTION_LIMIT, config->max_connections + HTTP_ENDING_CONNECTIONS + 1,
-    MHD_OPTION_THREAD_STACK_SIZE, (size_t) STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-    MHD_OPTION_NOTIFY_CONNECTION, on_connection, self, MHD_OPTION_NOTIFY_COMPLETED, on_completed, self,
-    MHD_OPTION_URI_LOG_CALLBACK, on_uri, self, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
-    MHD_OPTION_ARRAY, self->tls != NULL ? tls : plain, MHD_OPTION_END);
-  if (self->daemon == NULL) {
-    self->listen_fd = -1; /* libmicrohttpd closes it when it fails */
-    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "cannot start the HTTP server on %s",
-                    config->listen_address);
-  }
+  self->daemon = MHD_start_daemon (flags, 0, on_accept, self, on_access, self, /* */
+                                   MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
+                                   self->listen_fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes, /* */
+                                   MHD_OPTION_CONNECTION_LIMIT, config->max_connections + HTTP_ENDING_CONNECTIONS + 1,
+                                   MHD_OPTION_THREAD_STACK_SIZE, (size_t) STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
+                                   1, MHD_OPTION_NOTIFY_CONNECTION, on_connection, self, MHD_OPTION_NOTIFY_COMPLETED,
+                                   on_completed, self, MHD_OPTION_URI_LOG_CALLBACK, on_uri, self,
+                                   MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_ARRAY,
+                                   self->tls != NULL ? tls : plain, MHD_OPTION_END);
+  if (self->daemon == NULL)
+    {
+      self->listen_fd = -1; /* libmicrohttpd closes it when it fails */
+      return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "cannot start the HTTP server on %s",
+                      config->listen_address);
+    }
   return TRUE;
 }
 
@@ -347,11 +350,12 @@ http_server_start (Ctx *ctx, const HttpServerConfig *config, GError **error)
   if ((config->tls_certificate_file != NULL) != (config->tls_key_file != NULL))
     return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL,
                          "a certificate needs a key, and a key a certificate");
-  if (config->tls_certificate_file != NULL) {
-    self->tls = http_tls_new (config->tls_certificate_file, config->tls_key_file, error);
-    if (self->tls == NULL)
-      return NULL;
-  }
+  if (config->tls_certificate_file != NULL)
+    {
+      self->tls = http_tls_new (config->tls_certificate_file, config->tls_key_file, error);
+      if (self->tls == NULL)
+        return NULL;
+    }
   self->listen_fd = listen_on (config->listen_address, error);
   if (self->listen_fd < 0)
     return NULL;
@@ -383,10 +387,11 @@ http_server_drain (HttpServer *self)
 {
   gint64 end_us = g_get_monotonic_time () + self->config.drain_timeout_ms * 1000;
   stop_listening (self);
-  while (atomic_load (&self->n_requests) > 0 && g_get_monotonic_time () < end_us) {
-    http_connections_cut_idle (self->connections);
-    g_usleep (DRAIN_POLL_US);
-  }
+  while (atomic_load (&self->n_requests) > 0 && g_get_monotonic_time () < end_us)
+    {
+      http_connections_cut_idle (self->connections);
+      g_usleep (DRAIN_POLL_US);
+    }
   ctx_cancel (self->ctx);
   http_connections_cut_all (self->connections);
 }
@@ -397,11 +402,12 @@ http_server_free (HttpServer *self)
   if (self == NULL)
     return;
   ctx_cancel (self->ctx);
-  if (self->daemon != NULL) {
-    stop_listening (self);
-    http_connections_cut_all (self->connections);
-    MHD_stop_daemon (self->daemon); /* joins the connections' threads */
-  }
+  if (self->daemon != NULL)
+    {
+      stop_listening (self);
+      http_connections_cut_all (self->connections);
+      MHD_stop_daemon (self->daemon); /* joins the connections' threads */
+    }
   http_connections_free (self->connections);
   if (self->listen_fd >= 0)
     close (self->listen_fd);

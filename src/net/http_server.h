@@ -44,17 +44,17 @@ typedef struct {
 } HttpBodySource;
 
 typedef struct {
-  const char *listen_address; /* "127.0.0.1:5000", "[::]:5000", ":5000"; port 0 picks one */
+  const char *listen_address;                      /* "127.0.0.1:5000", "[::]:5000", ":5000"; port 0 picks one */
   const char *tls_certificate_file, *tls_key_file; /* both or none; reloaded when they change */
   guint max_connections;                           /* 0: 1024 */
   guint max_connections_per_peer;                  /* 0: 256 */
   gsize max_header_bytes;                          /* 0: 32 KiB */
   gint64 header_timeout_ms;                        /* 0: 15 s for a whole request head, however it trickles */
-  gint64 progress_timeout_ms; /* 0: 30 s in which a body must advance by progress_bytes */
-  gsize progress_bytes;       /* 0: 64 KiB (or the rest of the body, if that is less) */
-  gint64 idle_timeout_ms;     /* 0: 75 s between two requests */
-  gint64 drain_timeout_ms;    /* 0: 25 s for running requests after http_server_drain */
-  gsize response_block_bytes; /* 0: 256 KiB: size of the buffer a source fills */
+  gint64 progress_timeout_ms;                      /* 0: 30 s in which a body must advance by progress_bytes */
+  gsize progress_bytes;                            /* 0: 64 KiB (or the rest of the body, if that is less) */
+  gint64 idle_timeout_ms;                          /* 0: 75 s between two requests */
+  gint64 drain_timeout_ms;                         /* 0: 25 s for running requests after http_server_drain */
+  gsize response_block_bytes;                      /* 0: 256 KiB: size of the buffer a source fills */
   const HttpRoute *routes;
   gsize n_routes;
   gpointer service; /* http_request_service */
@@ -89,12 +89,11 @@ guint http_error_status (const GError *error);
 
 gpointer http_request_service (HttpRequest *req);
 const char *http_request_method (HttpRequest *req);
-const char *http_request_path (HttpRequest *req); /* percent-decoded, validated UTF-8, no NUL */
+const char *http_request_path (HttpRequest *req);                    /* percent-decoded, validated UTF-8, no NUL */
 const char *http_request_param (HttpRequest *req, const char *name); /* of the pattern; NULL if none */
 const char *http_request_query (HttpRequest *req, const char *name); /* decoded; NULL when absent */
 /* Calls `func` for every query argument in order, duplicates too. */
-void http_request_foreach_query (HttpRequest *req,
-                                 void (*func) (const char *name, const char *value, gpointer data),
+void http_request_foreach_query (HttpRequest *req, void (*func) (const char *name, const char *value, gpointer data),
                                  gpointer data);
 const char *http_request_header (HttpRequest *req, const char *name); /* case-insensitive */
 /* Several header lines of one name joined with ", "; NULL when absent; owned by the request. */
@@ -118,8 +117,7 @@ void http_request_abort (HttpRequest *req);
 
 void http_response_status (HttpResponse *res, guint status);
 void http_response_header (HttpResponse *res, const char *name, const char *value);
-void http_response_headerf (HttpResponse *res, const char *name, const char *format, ...)
-  G_GNUC_PRINTF (3, 4);
+void http_response_headerf (HttpResponse *res, const char *name, const char *format, ...) G_GNUC_PRINTF (3, 4);
 /* Sets the body; content_type may be NULL. For HEAD only its length is used. */
 void http_response_bytes (HttpResponse *res, const char *content_type, GBytes *body);
 void http_response_text (HttpResponse *res, const char *content_type, const char *body);

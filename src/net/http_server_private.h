@@ -96,8 +96,8 @@ void http_request_drop_sink (HttpRequest *self);
 
 /* http_exchange.c */
 void *http_exchange_begin (HttpServer *server, const char *raw_target, struct MHD_Connection *mhd);
-enum MHD_Result http_exchange_continue (HttpRequest *req, const char *method, const char *version,
-                                        const char *data, size_t *size);
+enum MHD_Result http_exchange_continue (HttpRequest *req, const char *method, const char *version, const char *data,
+                                        size_t *size);
 void http_exchange_end (HttpRequest *req, enum MHD_RequestTerminationCode how);
 
 /* http_response.c */

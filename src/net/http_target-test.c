@@ -8,13 +8,13 @@ describe (const HttpTarget *target)
 {
   GString *text = g_string_new (target->path);
   for (guint i = 0; i < target->segments->len; i++)
-    g_string_append_printf (text, "%s%s", i == 0 ? "|" : ",",
-                            (char *) g_ptr_array_index (target->segments, i));
+    g_string_append_printf (text, "%s%s", i == 0 ? "|" : ",", (char *) g_ptr_array_index (target->segments, i));
   g_string_append_c (text, '|');
-  for (guint i = 0; i < target->query->len; i++) {
-    const HttpArgument *argument = g_ptr_array_index (target->query, i);
-    g_string_append_printf (text, "%s%s=%s", i == 0 ? "" : "&", argument->name, argument->value);
-  }
+  for (guint i = 0; i < target->query->len; i++)
+    {
+      const HttpArgument *argument = g_ptr_array_index (target->query, i);
+      g_string_append_printf (text, "%s%s=%s", i == 0 ? "" : "&", argument->name, argument->value);
+    }
   return g_string_free (text, FALSE);
 }
 
@@ -67,16 +67,17 @@ test_parse (void)
     { "/a?%00=x", NULL },
     { "/a?x=%ff", NULL },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_auto (HttpTarget) target = { 0 };
-    g_autoptr (GError) error = NULL;
-    g_autofree char *shown = g_strescape (rows[i].raw, NULL);
-    g_test_message ("%s", shown);
-    gboolean parsed = http_target_parse (rows[i].raw, &target, &error);
-    g_autofree char *description = parsed ? describe (&target) : NULL;
-    g_assert_cmpstr (description, ==, rows[i].description);
-    g_assert_cmpint (am_error_is (error, AM_ERROR_INVALID_ARGUMENT), ==, !parsed);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (HttpTarget) target = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_autofree char *shown = g_strescape (rows[i].raw, NULL);
+      g_test_message ("%s", shown);
+      gboolean parsed = http_target_parse (rows[i].raw, &target, &error);
+      g_autofree char *description = parsed ? describe (&target) : NULL;
+      g_assert_cmpstr (description, ==, rows[i].description);
+      g_assert_cmpint (am_error_is (error, AM_ERROR_INVALID_ARGUMENT), ==, !parsed);
+    }
 }
 
 static void
@@ -122,23 +123,25 @@ test_match (void)
     { "/{rest+}", "/", NULL },
     { "/blobs", "/blob%73", "" },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_auto (HttpTarget) target = { 0 };
-    g_autoptr (GError) error = NULL;
-    g_autoptr (HttpPattern) pattern = http_pattern_new (rows[i].pattern);
-    g_autoptr (GString) text = g_string_new (NULL);
-    g_test_message ("%s %s", rows[i].pattern, rows[i].raw);
-    g_assert_true (http_target_parse (rows[i].raw, &target, &error));
-    g_autoptr (GPtrArray) arguments = http_pattern_match (pattern, &target);
-    g_assert_cmpint (arguments != NULL, ==, rows[i].arguments != NULL);
-    for (guint j = 0; arguments != NULL && j < arguments->len; j++) {
-      const HttpArgument *argument = g_ptr_array_index (arguments, j);
-      g_string_append_printf (text, "%s%s=%s", j == 0 ? "" : " ", argument->name, argument->value);
-      g_assert_cmpstr (http_arguments_find (arguments, argument->name), ==, argument->value);
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (HttpTarget) target = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_autoptr (HttpPattern) pattern = http_pattern_new (rows[i].pattern);
+      g_autoptr (GString) text = g_string_new (NULL);
+      g_test_message ("%s %s", rows[i].pattern, rows[i].raw);
+      g_assert_true (http_target_parse (rows[i].raw, &target, &error));
+      g_autoptr (GPtrArray) arguments = http_pattern_match (pattern, &target);
+      g_assert_cmpint (arguments != NULL, ==, rows[i].arguments != NULL);
+      for (guint j = 0; arguments != NULL && j < arguments->len; j++)
+        {
+          const HttpArgument *argument = g_ptr_array_index (arguments, j);
+          g_string_append_printf (text, "%s%s=%s", j == 0 ? "" : " ", argument->name, argument->value);
+          g_assert_cmpstr (http_arguments_find (arguments, argument->name), ==, argument->value);
+        }
+      if (arguments != NULL)
+        g_assert_cmpstr (text->str, ==, rows[i].arguments);
     }
-    if (arguments != NULL)
-      g_assert_cmpstr (text->str, ==, rows[i].arguments);
-  }
 }
 
 int

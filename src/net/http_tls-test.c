@@ -26,8 +26,8 @@ make_pair (const char *name, const char *certificate_file, const char *key_file)
   X509_gmtime_adj (X509_getm_notBefore (certificate), -3600);
   X509_gmtime_adj (X509_getm_notAfter (certificate), 3600);
   X509_set_pubkey (certificate, key);
-  X509_NAME_add_entry_by_txt (X509_get_subject_name (certificate), "CN", MBSTRING_UTF8, (const guchar *) name,
-                              -1, -1, 0);
+  X509_NAME_add_entry_by_txt (X509_get_subject_name (certificate), "CN", MBSTRING_UTF8, (const guchar *) name, -1, -1,
+                              0);
   X509_set_issuer_name (certificate, X509_get_subject_name (certificate));
   X509_EXTENSION *alternative = X509V3_EXT_conf_nid (NULL, NULL, NID_subject_alt_name, "IP:127.0.0.1");
   X509_add_ext (certificate, alternative, -1);
@@ -155,14 +155,15 @@ shown_name (guint16 port)
   gnutls_credentials_set (session, GNUTLS_CRD_CERTIFICATE, credentials);
   gnutls_transport_set_int (session, fd);
   gboolean done = gnutls_handshake (session) == 0;
-  if (done) {
-    guint n;
-    gnutls_x509_crt_t certificate;
-    gnutls_x509_crt_init (&certificate);
-    gnutls_x509_crt_import (certificate, gnutls_certificate_get_peers (session, &n), GNUTLS_X509_FMT_DER);
-    gnutls_x509_crt_get_dn_by_oid (certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &size);
-    gnutls_x509_crt_deinit (certificate);
-  }
+  if (done)
+    {
+      guint n;
+      gnutls_x509_crt_t certificate;
+      gnutls_x509_crt_init (&certificate);
+      gnutls_x509_crt_import (certificate, gnutls_certificate_get_peers (session, &n), GNUTLS_X509_FMT_DER);
+      gnutls_x509_crt_get_dn_by_oid (certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &size);
+      gnutls_x509_crt_deinit (certificate);
+    }
   gnutls_deinit (session);
   gnutls_certificate_free_credentials (credentials);
   return done ? g_strdup (name) : NULL;
@@ -172,13 +173,14 @@ static void
 wait_for_name (guint16 port, const char *name)
 {
   gint64 end_us = g_get_monotonic_time () + RELOAD_MS * 1000;
-  for (;;) {
-    g_autofree char *shown = shown_name (port);
-    if (g_strcmp0 (shown, name) == 0)
-      return;
-    g_assert_cmpint (g_get_monotonic_time (), <, end_us);
-    g_usleep (50 * 1000);
-  }
+  for (;;)
+    {
+      g_autofree char *shown = shown_name (port);
+      if (g_strcmp0 (shown, name) == 0)
+        return;
+      g_assert_cmpint (g_get_monotonic_time (), <, end_us);
+      g_usleep (50 * 1000);
+    }
 }
 
 static gssize
@@ -224,11 +226,9 @@ test_bulk (Fixture *self, gconstpointer data)
   g_assert_true (http_client_call (self->ctx, client, &put_call, &put, &error));
   g_assert_cmpmem (g_bytes_get_data (put.body, NULL), g_bytes_get_size (put.body), "9000000", 7);
   /* The sink has enough in the middle: the answer arrives although most was never read. */
-  HttpCall refused_call = { .method = "PUT",
-                            .url = put_url,
-                            .upload = &upload,
-                            .upload_data = &refused_sent,
-                            .upload_size = 1000000000 };
+  HttpCall refused_call = {
+    .method = "PUT", .url = put_url, .upload = &upload, .upload_data = &refused_sent, .upload_size = 1000000000
+  };
   g_assert_false (http_client_call (self->ctx, client, &refused_call, &refused, &error));
   g_assert_cmpuint (refused.status, ==, 507);
   g_assert_cmpstr (am_error_reason (error), ==, "InsufficientStorage");
@@ -284,14 +284,15 @@ test_bad_files (Fixture *self, gconstpointer data)
     { self->certificate, other_key }, { self->key, self->key },
     { self->certificate, "/none" },   { "/dev/null", self->key },
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++) {
-    g_autoptr (GError) error = NULL;
-    HttpServerConfig config = { .listen_address = "127.0.0.1:0",
-                                .tls_certificate_file = rows[i].certificate,
-                                .tls_key_file = rows[i].key };
-    g_assert_null (http_server_start (self->ctx, &config, &error));
-    g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      HttpServerConfig config = { .listen_address = "127.0.0.1:0",
+                                  .tls_certificate_file = rows[i].certificate,
+                                  .tls_key_file = rows[i].key };
+      g_assert_null (http_server_start (self->ctx, &config, &error));
+      g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
+    }
 }
 
 /* As a kubelet does it: the names are links into ..data, which is a link that is renamed over. */
@@ -348,21 +349,23 @@ static gpointer
 make_load (gpointer data)
 {
   Load *self = data;
-  while (!g_atomic_int_get (&self->stop)) {
-    /* A new client is a new connection: a full handshake. */
-    g_autoptr (HttpClient) client = new_client (NULL, TRUE);
-    g_autofree char *url = g_strdup_printf ("https://127.0.0.1:%u/blob/100000", self->fixture->port);
-    for (guint i = 0; i < 3; i++) {
-      g_autoptr (GError) error = NULL;
-      g_auto (HttpReply) reply = { 0 };
-      HttpCall call = { .method = "POST", .url = url, .accept_statuses = (const guint[]){ 405, 0 } };
-      if (i > 0)
-        call.method = "GET";
-      if (!http_client_call (self->fixture->ctx, client, &call, &reply, &error))
-        g_error ("%s", error->message);
-      g_atomic_int_inc (&self->n_calls);
+  while (!g_atomic_int_get (&self->stop))
+    {
+      /* A new client is a new connection: a full handshake. */
+      g_autoptr (HttpClient) client = new_client (NULL, TRUE);
+      g_autofree char *url = g_strdup_printf ("https://127.0.0.1:%u/blob/100000", self->fixture->port);
+      for (guint i = 0; i < 3; i++)
+        {
+          g_autoptr (GError) error = NULL;
+          g_auto (HttpReply) reply = { 0 };
+          HttpCall call = { .method = "POST", .url = url, .accept_statuses = (const guint[]){ 405, 0 } };
+          if (i > 0)
+            call.method = "GET";
+          if (!http_client_call (self->fixture->ctx, client, &call, &reply, &error))
+            g_error ("%s", error->message);
+          g_atomic_int_inc (&self->n_calls);
+        }
     }
-  }
   return NULL;
 }
 
@@ -373,20 +376,22 @@ test_reload_under_load (Fixture *self, gconstpointer data)
   GThread *threads[2];
   for (gsize i = 0; i < G_N_ELEMENTS (threads); i++)
     threads[i] = g_thread_new ("load", make_load, &load);
-  for (guint i = 0; i < 100; i++) {
-    g_autofree char *name = g_strdup_printf ("swap-%u", i);
-    if (i % 3 == 0) /* now and then the two do not belong together for a moment */
-      make_pair (name, self->certificate, self->key);
-    else {
-      g_autofree char *certificate = g_strconcat (self->certificate, ".new", NULL);
-      g_autofree char *key = g_strconcat (self->key, ".new", NULL);
-      make_pair (name, certificate, key);
-      g_assert_cmpint (rename (certificate, self->certificate), ==, 0);
-      g_usleep (10 * 1000);
-      g_assert_cmpint (rename (key, self->key), ==, 0);
+  for (guint i = 0; i < 100; i++)
+    {
+      g_autofree char *name = g_strdup_printf ("swap-%u", i);
+      if (i % 3 == 0) /* now and then the two do not belong together for a moment */
+        make_pair (name, self->certificate, self->key);
+      else
+        {
+          g_autofree char *certificate = g_strconcat (self->certificate, ".new", NULL);
+          g_autofree char *key = g_strconcat (self->key, ".new", NULL);
+          make_pair (name, certificate, key);
+          g_assert_cmpint (rename (certificate, self->certificate), ==, 0);
+          g_usleep (10 * 1000);
+          g_assert_cmpint (rename (key, self->key), ==, 0);
+        }
+      g_usleep (20 * 1000);
     }
-    g_usleep (20 * 1000);
-  }
   wait_for_name (self->port, "swap-99");
   g_atomic_int_set (&load.stop, 1);
   for (gsize i = 0; i < G_N_ELEMENTS (threads); i++)
@@ -402,18 +407,15 @@ main (int argc, char **argv)
     const char *name;
     void (*func) (Fixture *, gconstpointer);
   } tests[] = {
-    { "bulk", test_bulk },
-    { "trust", test_trust },
-    { "bad-handshakes", test_bad_handshakes },
-    { "bad-files", test_bad_files },
-    { "reload", test_reload },
-    { "reload-under-load", test_reload_under_load },
+    { "bulk", test_bulk },           { "trust", test_trust },   { "bad-handshakes", test_bad_handshakes },
+    { "bad-files", test_bad_files }, { "reload", test_reload }, { "reload-under-load", test_reload_under_load },
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
-  for (gsize i = 0; i < G_N_ELEMENTS (tests); i++) {
-    g_autofree char *path = g_strconcat ("/http-tls/", tests[i].name, NULL);
-    g_test_add (path, Fixture, NULL, set_up, tests[i].func, tear_down);
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (tests); i++)
+    {
+      g_autofree char *path = g_strconcat ("/http-tls/", tests[i].name, NULL);
+      g_test_add (path, Fixture, NULL, set_up, tests[i].func, tear_down);
+    }
   return g_test_run ();
 }

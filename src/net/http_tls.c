@@ -69,8 +69,7 @@ belong_together (Pair *pair)
   __attribute__ ((cleanup (public_key_clear))) gnutls_pubkey_t public_key = NULL;
   guint8 of_key[64], of_certificate[64];
   size_t key_size = sizeof of_key, certificate_size = sizeof of_certificate;
-  return gnutls_pubkey_init (&public_key) == 0
-         && gnutls_pubkey_import_privkey (public_key, pair->key, 0, 0) == 0
+  return gnutls_pubkey_init (&public_key) == 0 && gnutls_pubkey_import_privkey (public_key, pair->key, 0, 0) == 0
          && gnutls_pubkey_get_key_id (public_key, GNUTLS_KEYID_USE_SHA256, of_key, &key_size) == 0
          && gnutls_pubkey_get_key_id (pair->chain[0].pubkey, GNUTLS_KEYID_USE_SHA256, of_certificate,
                                       &certificate_size)
@@ -106,20 +105,21 @@ pair_load (const char *certificate_file, const char *key_file, GError **error)
   g_autoptr (Pair) pair = g_new0 (Pair, 1);
   gnutls_datum_t certificate_text = datum_of (certificate), key_text = datum_of (key);
   guint n_chain = MAX_CHAIN;
-  int code = gnutls_pcert_list_import_x509_raw (pair->chain, &n_chain, &certificate_text, GNUTLS_X509_FMT_PEM,
-                                                0);
-  if (code < 0 || n_chain == 0) {
-    import_failed (error, certificate_file, code);
-    return NULL;
-  }
+  int code = gnutls_pcert_list_import_x509_raw (pair->chain, &n_chain, &certificate_text, GNUTLS_X509_FMT_PEM, 0);
+  if (code < 0 || n_chain == 0)
+    {
+      import_failed (error, certificate_file, code);
+      return NULL;
+    }
   pair->n_chain = n_chain;
   code = gnutls_privkey_init (&pair->key);
   if (code == 0)
     code = gnutls_privkey_import_x509_raw (pair->key, &key_text, GNUTLS_X509_FMT_PEM, NULL, 0);
-  if (code < 0) {
-    import_failed (error, key_file, code);
-    return NULL;
-  }
+  if (code < 0)
+    {
+      import_failed (error, key_file, code);
+      return NULL;
+    }
   if (!belong_together (pair))
     return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the key %s does not belong to %s", key_file,
                          certificate_file);
@@ -204,12 +204,14 @@ http_tls_poll (HttpTls *self)
   Pair *fresh = pair_load (self->certificate_file, self->key_file, &error);
   memcpy (self->seen, now, sizeof now);
   self->failed = fresh == NULL;
-  if (fresh != NULL) {
-    replace_pair (self, fresh);
-    am_log_info (NULL, "certificate reloaded", "file", self->certificate_file, NULL);
-  } else if (changed)
-    am_log_warning (NULL, "new certificate is not usable; the old one stays", "file", self->certificate_file,
-                    "err", error->message, NULL);
+  if (fresh != NULL)
+    {
+      replace_pair (self, fresh);
+      am_log_info (NULL, "certificate reloaded", "file", self->certificate_file, NULL);
+    }
+  else if (changed)
+    am_log_warning (NULL, "new certificate is not usable; the old one stays", "file", self->certificate_file, "err",
+                    error->message, NULL);
 }
 
 void

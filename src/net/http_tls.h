@@ -15,5 +15,4 @@ void http_tls_free (HttpTls *self); /* after the last connection is gone */
  * to) and takes a new good pair into use; a bad one is logged and the old one stays. */
 void http_tls_poll (HttpTls *self);
 /* The current pair, in the form GnuTLS's retrieve function gives it; stays valid for ten minutes. */
-void http_tls_current (HttpTls *self, gnutls_pcert_st **out_chain, guint *out_length,
-                       gnutls_privkey_t *out_key);
+void http_tls_current (HttpTls *self, gnutls_pcert_st **out_chain, guint *out_length, gnutls_privkey_t *out_key);

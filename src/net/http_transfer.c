@@ -20,24 +20,28 @@ on_header (char *data, size_t one, size_t size, void *user_data)
   HttpTransfer *self = user_data;
   self->moved += size;
   self->header_bytes += size;
-  if (++self->n_header_lines > MAX_HEADER_LINES || self->header_bytes > MAX_HEADER_BYTES) {
-    am_fail (&self->abort, AM_ERROR_DATA_LOSS, NULL, "the answer has too many headers");
-    return 0;
-  }
+  if (++self->n_header_lines > MAX_HEADER_LINES || self->header_bytes > MAX_HEADER_BYTES)
+    {
+      am_fail (&self->abort, AM_ERROR_DATA_LOSS, NULL, "the answer has too many headers");
+      return 0;
+    }
   g_autofree char *line = g_strstrip (g_strndup (data, size));
   char *colon = strchr (line, ':');
-  if (g_str_has_prefix (line, "HTTP/")) {
-    g_hash_table_remove_all (self->reply_headers); /* those were of a 1xx or a proxy */
-    const char *blank = strchr (line, ' ');
-    self->status = blank != NULL ? (guint) g_ascii_strtoull (blank, NULL, 10) : 0;
-  } else if (colon != NULL && colon != line) {
-    *colon = '\0';
-    char *name = g_ascii_strdown (g_strchomp (line), -1);
-    const char *value = g_strchug (colon + 1);
-    const char *old = g_hash_table_lookup (self->reply_headers, name);
-    g_hash_table_replace (self->reply_headers, name,
-                          old != NULL ? g_strdup_printf ("%s, %s", old, value) : g_strdup (value));
-  }
+  if (g_str_has_prefix (line, "HTTP/"))
+    {
+      g_hash_table_remove_all (self->reply_headers); /* those were of a 1xx or a proxy */
+      const char *blank = strchr (line, ' ');
+      self->status = blank != NULL ? (guint) g_ascii_strtoull (blank, NULL, 10) : 0;
+    }
+  else if (colon != NULL && colon != line)
+    {
+      *colon = '\0';
+      char *name = g_ascii_strdown (g_strchomp (line), -1);
+      const char *value = g_strchug (colon + 1);
+      const char *old = g_hash_table_lookup (self->reply_headers, name);
+      g_hash_table_replace (self->reply_headers, name,
+                            old != NULL ? g_strdup_printf ("%s, %s", old, value) : g_strdup (value));
+    }
   return size;
 }
 
@@ -49,8 +53,7 @@ on_close (void *user_data, curl_socket_t fd)
   HttpHandle *self = user_data;
   guint8 buffer[4096];
   gssize n;
-  while (self->last_words->len < HTTP_ERROR_BODY_LIMIT
-         && (n = recv (fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
+  while (self->last_words->len < HTTP_ERROR_BODY_LIMIT && (n = recv (fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
     g_byte_array_append (self->last_words, buffer, (guint) n);
   return close (fd);
 }
@@ -93,8 +96,7 @@ start_sink (HttpTransfer *self)
     return TRUE;
   self->sink_started = TRUE;
   return download->start == NULL
-         || download->start (self->ctx, self->call->download_data, self->status, self->reply_headers,
-                             &self->abort);
+         || download->start (self->ctx, self->call->download_data, self->status, self->reply_headers, &self->abort);
 }
 
 static gboolean
@@ -105,10 +107,11 @@ collect (HttpTransfer *self, const char *data, gsize size)
   if (accepted)
     limit = self->call->reply_limit_bytes > 0 ? MIN (self->call->reply_limit_bytes, G_MAXUINT / 2)
                                               : DEFAULT_REPLY_LIMIT;
-  if (size <= limit && self->body->len <= limit - size) {
-    g_byte_array_append (self->body, (const guint8 *) data, (guint) size);
-    return TRUE;
-  }
+  if (size <= limit && self->body->len <= limit - size)
+    {
+      g_byte_array_append (self->body, (const guint8 *) data, (guint) size);
+      return TRUE;
+    }
   if (accepted)
     return am_fail (&self->abort, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
                     "the answer is larger than %" G_GSIZE_FORMAT " bytes", limit);
@@ -127,8 +130,7 @@ on_write (char *data, size_t one, size_t size, void *user_data)
   if (!start_sink (self))
     return CURL_WRITEFUNC_ERROR;
   self->sink_fed = TRUE;
-  gboolean written = self->call->download->write (self->ctx, self->call->download_data, data, size,
-                                                  &self->abort);
+  gboolean written = self->call->download->write (self->ctx, self->call->download_data, data, size, &self->abort);
   return written ? size : CURL_WRITEFUNC_ERROR;
 }
 
@@ -152,13 +154,14 @@ on_read (char *buffer, size_t one, size_t size, void *user_data)
     size = MIN (size, (guint64) total - self->upload_offset);
   if (size > 0 && upload != NULL)
     n = upload->read (self->ctx, self->call->upload_data, (guint8 *) buffer, size, &self->abort);
-  else if (size > 0) {
-    n = (gssize) size;
-    memcpy (buffer, (const char *) g_bytes_get_data (self->call->body, NULL) + self->upload_offset, size);
-  }
+  else if (size > 0)
+    {
+      n = (gssize) size;
+      memcpy (buffer, (const char *) g_bytes_get_data (self->call->body, NULL) + self->upload_offset, size);
+    }
   if (n == 0 && size > 0 && total >= 0)
-    am_fail (&self->abort, AM_ERROR_DATA_LOSS, NULL,
-             "the upload ended at %" G_GUINT64_FORMAT " of %" G_GINT64_FORMAT, self->upload_offset, total);
+    am_fail (&self->abort, AM_ERROR_DATA_LOSS, NULL, "the upload ended at %" G_GUINT64_FORMAT " of %" G_GINT64_FORMAT,
+             self->upload_offset, total);
   if (n < 0 || self->abort != NULL)
     return CURL_READFUNC_ABORT;
   self->upload_taken |= n > 0;
@@ -188,15 +191,17 @@ set_method (HttpTransfer *self)
 {
   CURL *easy = self->handle->easy;
   gint64 size = upload_size (self);
-  if (strcmp (self->method, "HEAD") == 0) {
-    curl_easy_setopt (easy, CURLOPT_NOBODY, 1L);
-    return;
-  }
-  if (!self->sends_body) {
-    curl_easy_setopt (easy, CURLOPT_HTTPGET, 1L);
-    curl_easy_setopt (easy, CURLOPT_CUSTOMREQUEST, self->method);
-    return;
-  }
+  if (strcmp (self->method, "HEAD") == 0)
+    {
+      curl_easy_setopt (easy, CURLOPT_NOBODY, 1L);
+      return;
+    }
+  if (!self->sends_body)
+    {
+      curl_easy_setopt (easy, CURLOPT_HTTPGET, 1L);
+      curl_easy_setopt (easy, CURLOPT_CUSTOMREQUEST, self->method);
+      return;
+    }
   curl_easy_setopt (easy, CURLOPT_UPLOAD, 1L);
   curl_easy_setopt (easy, CURLOPT_CUSTOMREQUEST, self->method);
   curl_easy_setopt (easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t) size);
@@ -232,22 +237,26 @@ pump (HttpTransfer *self)
   guint64 last_moved = self->moved;
   gint64 last_us = g_get_monotonic_time ();
   curl_multi_add_handle (self->handle->multi, self->handle->easy);
-  for (;;) {
-    curl_multi_perform (self->handle->multi, &n_running);
-    if (n_running == 0 || self->abort != NULL || !ctx_check (self->ctx, &self->abort))
-      break;
-    gint64 now_us = g_get_monotonic_time ();
-    if (self->moved != last_moved) {
-      last_moved = self->moved;
-      last_us = now_us;
-    } else if (now_us - last_us > self->no_progress_timeout_ms * 1000) {
-      g_snprintf (self->message, sizeof self->message, "no byte moved for %" G_GINT64_FORMAT " ms",
-                  self->no_progress_timeout_ms);
-      curl_multi_remove_handle (self->handle->multi, self->handle->easy);
-      return CURLE_OPERATION_TIMEDOUT;
+  for (;;)
+    {
+      curl_multi_perform (self->handle->multi, &n_running);
+      if (n_running == 0 || self->abort != NULL || !ctx_check (self->ctx, &self->abort))
+        break;
+      gint64 now_us = g_get_monotonic_time ();
+      if (self->moved != last_moved)
+        {
+          last_moved = self->moved;
+          last_us = now_us;
+        }
+      else if (now_us - last_us > self->no_progress_timeout_ms * 1000)
+        {
+          g_snprintf (self->message, sizeof self->message, "no byte moved for %" G_GINT64_FORMAT " ms",
+                      self->no_progress_timeout_ms);
+          curl_multi_remove_handle (self->handle->multi, self->handle->easy);
+          return CURLE_OPERATION_TIMEDOUT;
+        }
+      curl_multi_poll (self->handle->multi, NULL, 0, (int) MIN (POLL_MS, ctx_remaining_ms (self->ctx)), NULL);
     }
-    curl_multi_poll (self->handle->multi, NULL, 0, (int) MIN (POLL_MS, ctx_remaining_ms (self->ctx)), NULL);
-  }
   CURLMsg *done = curl_multi_info_read (self->handle->multi, &n_left);
   CURLcode code = done != NULL ? done->data.result : CURLE_OK;
   curl_multi_remove_handle (self->handle->multi, self->handle->easy);
@@ -263,18 +272,20 @@ salvage_answer (HttpTransfer *self)
   gsize left = words->len;
   if (self->url->is_https || !self->upload_taken || self->status >= 200)
     return FALSE;
-  for (;;) {
-    const char *end = left > 0 ? memchr (line, '\n', left) : NULL;
-    gsize size = end != NULL ? (gsize) (end - line) + 1 : 0;
-    if (size == 0 || on_header ((char *) line, 1, size, self) == 0)
-      break;
-    line += size;
-    left -= size;
-    if (size <= 2 && self->status >= 400) {
-      g_byte_array_append (self->body, (const guint8 *) line, (guint) left);
-      return TRUE;
+  for (;;)
+    {
+      const char *end = left > 0 ? memchr (line, '\n', left) : NULL;
+      gsize size = end != NULL ? (gsize) (end - line) + 1 : 0;
+      if (size == 0 || on_header ((char *) line, 1, size, self) == 0)
+        break;
+      line += size;
+      left -= size;
+      if (size <= 2 && self->status >= 400)
+        {
+          g_byte_array_append (self->body, (const guint8 *) line, (guint) left);
+          return TRUE;
+        }
     }
-  }
   self->status = 0;
   return FALSE;
 }
@@ -289,8 +300,7 @@ static const struct {
   { CURLE_COULDNT_RESOLVE_PROXY, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, "HostUnreachable" },
   { CURLE_COULDNT_CONNECT, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, "HostUnreachable" },
   { CURLE_SSL_CONNECT_ERROR, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
-  { CURLE_PEER_FAILED_VERIFICATION, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION,
-    "CertificateNotTrusted" },
+  { CURLE_PEER_FAILED_VERIFICATION, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
   { CURLE_SSL_CACERT_BADFILE, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
   { CURLE_URL_MALFORMAT, HTTP_FAILED_FINALLY, AM_ERROR_INVALID_ARGUMENT, NULL },
 };
@@ -304,11 +314,12 @@ fail_curl (HttpTransfer *self, CURLcode code, HttpFailure *out_failure, GError *
   curl_easy_getinfo (self->handle->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_after_us);
   *out_failure = sent_after_us > 0 ? HTTP_FAILED_UNKNOWN : HTTP_FAILED_BEFORE_SENDING;
   for (gsize i = 0; i < G_N_ELEMENTS (curl_failures); i++)
-    if (curl_failures[i].code == code) {
-      kind = curl_failures[i].error;
-      reason = curl_failures[i].reason;
-      *out_failure = curl_failures[i].failure;
-    }
+    if (curl_failures[i].code == code)
+      {
+        kind = curl_failures[i].error;
+        reason = curl_failures[i].reason;
+        *out_failure = curl_failures[i].failure;
+      }
   return am_fail (error, kind, reason, "%s %s: %s", self->method, self->url->display,
                   self->message[0] != '\0' ? self->message : curl_easy_strerror (code));
 }
@@ -326,11 +337,11 @@ http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error)
   if (complete && self->abort == NULL && self->call->download != NULL && is_success (self))
     start_sink (self); /* an empty body starts it too */
   *out_failure = HTTP_FAILED_FINALLY;
-  if (self->abort != NULL) {
-    g_propagate_prefixed_error (error, g_steal_pointer (&self->abort), "%s %s: ", self->method,
-                                self->url->display);
-    return FALSE;
-  }
+  if (self->abort != NULL)
+    {
+      g_propagate_prefixed_error (error, g_steal_pointer (&self->abort), "%s %s: ", self->method, self->url->display);
+      return FALSE;
+    }
   return complete || fail_curl (self, code, out_failure, error);
 }
 

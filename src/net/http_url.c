@@ -8,8 +8,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (CURLU, curl_url_cleanup)
 static gboolean
 malformed (GError **error)
 {
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL,
-                  "not an http or https URL"); /* never shown: secrets */
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "not an http or https URL"); /* never shown: secrets */
 }
 
 /* A part as a GLib string; NULL when absent. */
@@ -70,8 +69,7 @@ gboolean
 http_url_resolve (const HttpUrl *base, const char *location, HttpUrl *out_url, GError **error)
 {
   g_autoptr (CURLU) parsed = curl_url ();
-  if (has_control_bytes (location)
-      || curl_url_set (parsed, CURLUPART_URL, base->text, CURLU_PATH_AS_IS) != CURLUE_OK
+  if (has_control_bytes (location) || curl_url_set (parsed, CURLUPART_URL, base->text, CURLU_PATH_AS_IS) != CURLUE_OK
       || curl_url_set (parsed, CURLUPART_URL, location, CURLU_PATH_AS_IS) != CURLUE_OK)
     return malformed (error);
   return fill (parsed, get_part (parsed, CURLUPART_URL, 0), out_url, error);

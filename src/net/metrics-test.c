@@ -45,21 +45,23 @@ test_render (void)
     "render_seconds_bucket{l=\"x\",le=\"10\"} 3\nrender_seconds_bucket{l=\"x\",le=\"+Inf\"} 4\n",
     "render_seconds_sum{l=\"x\"} 100.309\nrender_seconds_count{l=\"x\"} 4\n",
   };
-  for (gsize i = 0; i < G_N_ELEMENTS (expected); i++) {
-    g_test_message ("%s", expected[i]);
-    g_assert_nonnull (strstr (text, expected[i]));
-  }
+  for (gsize i = 0; i < G_N_ELEMENTS (expected); i++)
+    {
+      g_test_message ("%s", expected[i]);
+      g_assert_nonnull (strstr (text, expected[i]));
+    }
   g_assert_true (strstr (text, "render_odd") < strstr (text, "render_seconds"));
 }
 
 static gpointer
 add_often (gpointer data)
 {
-  for (guint i = 0; i < 10000; i++) {
-    metric_add (data, 1, i % 2 == 0 ? "even" : "odd", NULL);
-    if (i % 1000 == 0)
-      g_free (metrics_render ());
-  }
+  for (guint i = 0; i < 10000; i++)
+    {
+      metric_add (data, 1, i % 2 == 0 ? "even" : "odd", NULL);
+      if (i % 1000 == 0)
+        g_free (metrics_render ());
+    }
   return NULL;
 }
 

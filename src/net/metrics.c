@@ -42,10 +42,11 @@ metric_new (const char *name, MetricType type, const char *help, const char *con
   self->help = g_strdup (help);
   self->type = type;
   self->series = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
-  for (guint i = 0; label_names != NULL && label_names[i] != NULL; i++) {
-    g_assert (self->n_labels < MAX_LABELS);
-    self->label_names[self->n_labels++] = g_strdup (label_names[i]);
-  }
+  for (guint i = 0; label_names != NULL && label_names[i] != NULL; i++)
+    {
+      g_assert (self->n_labels < MAX_LABELS);
+      self->label_names[self->n_labels++] = g_strdup (label_names[i]);
+    }
   return self;
 }
 
@@ -56,10 +57,11 @@ metric_declare (const char *name, MetricType type, const char *help, const char 
   if (registry == NULL)
     registry = g_tree_new_full (compare_names, NULL, NULL, NULL);
   Metric *self = g_tree_lookup (registry, name);
-  if (self == NULL) {
-    self = metric_new (name, type, help, label_names);
-    g_tree_insert (registry, self->name, self);
-  }
+  if (self == NULL)
+    {
+      self = metric_new (name, type, help, label_names);
+      g_tree_insert (registry, self->name, self);
+    }
   g_assert (self->type == type);
   return self;
 }
@@ -68,27 +70,29 @@ static void
 append_escaped (GString *out, const char *text, gboolean quotes_too)
 {
   g_autofree char *valid = g_utf8_make_valid (text, -1);
-  for (const char *c = valid; *c != '\0'; c++) {
-    if (*c == '\n')
-      g_string_append (out, "\\n");
-    else if (*c == '\\' || (*c == '"' && quotes_too))
-      g_string_append_printf (out, "\\%c", *c);
-    else
-      g_string_append_c (out, *c);
-  }
+  for (const char *c = valid; *c != '\0'; c++)
+    {
+      if (*c == '\n')
+        g_string_append (out, "\\n");
+      else if (*c == '\\' || (*c == '"' && quotes_too))
+        g_string_append_printf (out, "\\%c", *c);
+      else
+        g_string_append_c (out, *c);
+    }
 }
 
 static char *
 render_labels (Metric *self, va_list values)
 {
   GString *out = g_string_sized_new (64);
-  for (guint i = 0; i < self->n_labels; i++) {
-    const char *value = va_arg (values, const char *);
-    g_assert (value != NULL); /* fewer values than names */
-    g_string_append_printf (out, i == 0 ? "%s=\"" : ",%s=\"", self->label_names[i]);
-    append_escaped (out, value, TRUE);
-    g_string_append_c (out, '"');
-  }
+  for (guint i = 0; i < self->n_labels; i++)
+    {
+      const char *value = va_arg (values, const char *);
+      g_assert (value != NULL); /* fewer values than names */
+      g_string_append_printf (out, i == 0 ? "%s=\"" : ",%s=\"", self->label_names[i]);
+      append_escaped (out, value, TRUE);
+      g_string_append_c (out, '"');
+    }
   return g_string_free (out, FALSE);
 }
 
@@ -96,10 +100,11 @@ static Series *
 find_series_locked (Metric *self, char *labels)
 {
   Series *series = g_hash_table_lookup (self->series, labels);
-  if (series == NULL) {
-    series = g_new0 (Series, 1);
-    g_hash_table_insert (self->series, g_strdup (labels), series);
-  }
+  if (series == NULL)
+    {
+      series = g_new0 (Series, 1);
+      g_hash_table_insert (self->series, g_strdup (labels), series);
+    }
   return series;
 }
 
@@ -132,10 +137,11 @@ metric_observe (Metric *self, double seconds, ...)
   series->value += seconds;
   series->count++;
   for (guint i = 0; i < N_BOUNDS; i++)
-    if (seconds <= bounds[i]) {
-      series->buckets[i]++;
-      break;
-    }
+    if (seconds <= bounds[i])
+      {
+        series->buckets[i]++;
+        break;
+      }
 }
 
 double
@@ -168,12 +174,13 @@ append_sample (GString *out, const Metric *self, const char *suffix, const char 
                double value)
 {
   g_string_append_printf (out, "%s%s", self->name, suffix);
-  if (*labels != '\0' || bound != NULL) {
-    g_string_append_printf (out, "{%s", labels);
-    if (bound != NULL)
-      g_string_append_printf (out, "%sle=\"%s\"", *labels != '\0' ? "," : "", bound);
-    g_string_append_c (out, '}');
-  }
+  if (*labels != '\0' || bound != NULL)
+    {
+      g_string_append_printf (out, "{%s", labels);
+      if (bound != NULL)
+        g_string_append_printf (out, "%sle=\"%s\"", *labels != '\0' ? "," : "", bound);
+      g_string_append_c (out, '}');
+    }
   g_string_append_c (out, ' ');
   append_number (out, value);
   g_string_append_c (out, '\n');
@@ -183,12 +190,13 @@ static void
 append_histogram (GString *out, const Metric *self, const char *labels, const Series *series)
 {
   guint64 below = 0;
-  for (guint i = 0; i < N_BOUNDS; i++) {
-    char bound[G_ASCII_DTOSTR_BUF_SIZE];
-    below += series->buckets[i];
-    append_sample (out, self, "_bucket", labels, g_ascii_formatd (bound, sizeof bound, "%g", bounds[i]),
-                   (double) below);
-  }
+  for (guint i = 0; i < N_BOUNDS; i++)
+    {
+      char bound[G_ASCII_DTOSTR_BUF_SIZE];
+      below += series->buckets[i];
+      append_sample (out, self, "_bucket", labels, g_ascii_formatd (bound, sizeof bound, "%g", bounds[i]),
+                     (double) below);
+    }
   append_sample (out, self, "_bucket", labels, "+Inf", (double) series->count);
   append_sample (out, self, "_sum", labels, NULL, series->value);
   append_sample (out, self, "_count", labels, NULL, (double) series->count);
@@ -205,13 +213,14 @@ append_family (gpointer key, gpointer value, gpointer data)
   append_escaped (out, self->help, FALSE);
   g_string_append_printf (out, "\n# TYPE %s %s\n", self->name, type_names[self->type]);
   g_autoptr (GList) labels = g_list_sort (g_hash_table_get_keys (self->series), (GCompareFunc) strcmp);
-  for (GList *each = labels; each != NULL; each = each->next) {
-    const Series *series = g_hash_table_lookup (self->series, each->data);
-    if (self->type == METRIC_HISTOGRAM)
-      append_histogram (out, self, each->data, series);
-    else
-      append_sample (out, self, "", each->data, NULL, series->value);
-  }
+  for (GList *each = labels; each != NULL; each = each->next)
+    {
+      const Series *series = g_hash_table_lookup (self->series, each->data);
+      if (self->type == METRIC_HISTOGRAM)
+        append_histogram (out, self, each->data, series);
+      else
+        append_sample (out, self, "", each->data, NULL, series->value);
+    }
   return FALSE;
 }
 

@@ -94,20 +94,19 @@ call (guint16 port, gboolean tls, gboolean put, guint n_calls)
   g_autoptr (GError) error = NULL;
   HttpClientConfig config = { .insecure_skip_verify = TRUE, .proxy = "" };
   g_autoptr (HttpClient) client = http_client_new (&config, &error);
-  for (guint i = 0; i < n_calls; i++) {
-    g_autofree char *url = g_strdup_printf ("%s://127.0.0.1:%u/blob?size=%" G_GUINT64_FORMAT,
-                                            tls ? "https" : "http", port, total_bytes / n_calls);
-    g_auto (HttpReply) reply = { 0 };
-    Counter counter = { put ? total_bytes / n_calls : 0 };
-    HttpCall get_call = { .method = "GET", .url = url, .download = &download, .download_data = &counter };
-    HttpCall put_call = { .method = "PUT",
-                          .url = url,
-                          .upload = &upload,
-                          .upload_data = &counter,
-                          .upload_size = (gint64) counter.left };
-    if (!http_client_call (ctx, client, put ? &put_call : &get_call, &reply, &error))
-      g_error ("%s", error->message);
-  }
+  for (guint i = 0; i < n_calls; i++)
+    {
+      g_autofree char *url = g_strdup_printf ("%s://127.0.0.1:%u/blob?size=%" G_GUINT64_FORMAT,
+                                              tls ? "https" : "http", port, total_bytes / n_calls);
+      g_auto (HttpReply) reply = { 0 };
+      Counter counter = { put ? total_bytes / n_calls : 0 };
+      HttpCall get_call = { .method = "GET", .url = url, .download = &download, .download_data = &counter };
+      HttpCall put_call = {
+        .method = "PUT", .url = url, .upload = &upload, .upload_data = &counter, .upload_size = (gint64) counter.left
+      };
+      if (!http_client_call (ctx, client, put ? &put_call : &get_call, &reply, &error))
+        g_error ("%s", error->message);
+    }
 }
 
 /* The cheapest reader there is, so that the client does not set the pace. */
@@ -151,10 +150,11 @@ measure (const char *name, const char *certificate, const char *key, gboolean pu
     g_error ("pipe");
   double before_children = cpu_seconds (RUSAGE_CHILDREN);
   pid_t pid = fork ();
-  if (pid == 0) {
-    close (end_pipe[1]);
-    serve (port_pipe[1], end_pipe[0], certificate, key);
-  }
+  if (pid == 0)
+    {
+      close (end_pipe[1]);
+      serve (port_pipe[1], end_pipe[0], certificate, key);
+    }
   if (read (port_pipe[0], &port, sizeof port) != sizeof port)
     g_error ("no server");
   double before = cpu_seconds (RUSAGE_SELF);
@@ -180,15 +180,17 @@ main (int argc, char **argv)
   block = g_malloc (BLOCK);
   memset (block, 7, BLOCK);
   am_log_init (AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
-  for (guint round = 0; round < 2; round++) {
-    measure ("GET plain, bare reader", NULL, NULL, FALSE, 0);
-    measure ("GET plain", NULL, NULL, FALSE, 1);
-    measure ("GET plain, 256 calls", NULL, NULL, FALSE, 256);
-    measure ("PUT plain", NULL, NULL, TRUE, 1);
-    if (argc > 3) {
-      measure ("GET TLS", argv[2], argv[3], FALSE, 1);
-      measure ("PUT TLS", argv[2], argv[3], TRUE, 1);
+  for (guint round = 0; round < 2; round++)
+    {
+      measure ("GET plain, bare reader", NULL, NULL, FALSE, 0);
+      measure ("GET plain", NULL, NULL, FALSE, 1);
+      measure ("GET plain, 256 calls", NULL, NULL, FALSE, 256);
+      measure ("PUT plain", NULL, NULL, TRUE, 1);
+      if (argc > 3)
+        {
+          measure ("GET TLS", argv[2], argv[3], FALSE, 1);
+          measure ("PUT TLS", argv[2], argv[3], TRUE, 1);
+        }
     }
-  }
   return 0;
 }

@@ -39,12 +39,13 @@ raw_connect (guint16 port)
 gboolean
 raw_try_send (int fd, gconstpointer data, gsize size)
 {
-  for (gsize sent = 0; sent < size;) {
-    gssize n = send (fd, (const char *) data + sent, size - sent, MSG_NOSIGNAL);
-    if (n <= 0)
-      return FALSE;
-    sent += (gsize) n;
-  }
+  for (gsize sent = 0; sent < size;)
+    {
+      gssize n = send (fd, (const char *) data + sent, size - sent, MSG_NOSIGNAL);
+      if (n <= 0)
+        return FALSE;
+      sent += (gsize) n;
+    }
   return TRUE;
 }
 
@@ -100,44 +101,48 @@ static gboolean
 read_exactly (int fd, GString *out, guint64 size)
 {
   char buffer[65536];
-  while (size > 0) {
-    gsize n = read_some (fd, buffer, MIN (size, sizeof buffer));
-    if (n == 0)
-      return FALSE;
-    g_string_append_len (out, buffer, (gssize) n);
-    size -= n;
-  }
+  while (size > 0)
+    {
+      gsize n = read_some (fd, buffer, MIN (size, sizeof buffer));
+      if (n == 0)
+        return FALSE;
+      g_string_append_len (out, buffer, (gssize) n);
+      size -= n;
+    }
   return TRUE;
 }
 
 static gboolean
 read_chunks (int fd, GString *out)
 {
-  for (;;) {
-    g_autoptr (GString) line = g_string_new (NULL);
-    while (!g_str_has_suffix (line->str, "\r\n"))
-      if (!read_exactly (fd, line, 1))
+  for (;;)
+    {
+      g_autoptr (GString) line = g_string_new (NULL);
+      while (!g_str_has_suffix (line->str, "\r\n"))
+        if (!read_exactly (fd, line, 1))
+          return FALSE;
+      guint64 size = g_ascii_strtoull (line->str, NULL, 16);
+      g_autoptr (GString) end = g_string_new (NULL);
+      if (!read_exactly (fd, out, size) || !read_exactly (fd, end, 2))
         return FALSE;
-    guint64 size = g_ascii_strtoull (line->str, NULL, 16);
-    g_autoptr (GString) end = g_string_new (NULL);
-    if (!read_exactly (fd, out, size) || !read_exactly (fd, end, 2))
-      return FALSE;
-    if (size == 0)
-      return TRUE;
-  }
+      if (size == 0)
+        return TRUE;
+    }
 }
 
 void
 raw_read (int fd, gboolean no_body, RawReply *out_reply)
 {
   *out_reply = (RawReply){ .body = g_string_new (NULL) };
-  do {
-    g_free (out_reply->head);
-    out_reply->head = read_head (fd);
-    out_reply->status = g_str_has_prefix (out_reply->head, "HTTP/1.1 ")
-                          ? (guint) g_ascii_strtoull (out_reply->head + 9, NULL, 10)
-                          : 0;
-  } while (out_reply->status == 100);
+  do
+    {
+      g_free (out_reply->head);
+      out_reply->head = read_head (fd);
+      out_reply->status = g_str_has_prefix (out_reply->head, "HTTP/1.1 ")
+                            ? (guint) g_ascii_strtoull (out_reply->head + 9, NULL, 10)
+                            : 0;
+    }
+  while (out_reply->status == 100);
   if (out_reply->status == 0)
     return;
   g_autofree char *length = raw_header (out_reply, "Content-Length");
@@ -164,14 +169,15 @@ raw_closes_within (int fd, gint64 timeout_ms)
 {
   char buffer[4096];
   gint64 end_us = g_get_monotonic_time () + timeout_ms * 1000;
-  for (;;) {
-    gint64 left_ms = (end_us - g_get_monotonic_time ()) / 1000;
-    struct pollfd readable = { .fd = fd, .events = POLLIN };
-    if (left_ms <= 0 || poll (&readable, 1, (int) left_ms) <= 0)
-      return FALSE;
-    if (recv (fd, buffer, sizeof buffer, 0) <= 0)
-      return TRUE;
-  }
+  for (;;)
+    {
+      gint64 left_ms = (end_us - g_get_monotonic_time ()) / 1000;
+      struct pollfd readable = { .fd = fd, .events = POLLIN };
+      if (left_ms <= 0 || poll (&readable, 1, (int) left_ms) <= 0)
+        return FALSE;
+      if (recv (fd, buffer, sizeof buffer, 0) <= 0)
+        return TRUE;
+    }
 }
 
 struct RawServer {
@@ -187,13 +193,14 @@ static gpointer
 raw_server_main (gpointer data)
 {
   RawServer *self = data;
-  for (;;) {
-    int fd = accept4 (self->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0)
-      return NULL;
-    self->serve (fd, (guint) g_atomic_int_add (&self->n_connections, 1) + 1, self->data);
-    close (fd);
-  }
+  for (;;)
+    {
+      int fd = accept4 (self->fd, NULL, NULL, SOCK_CLOEXEC);
+      if (fd < 0)
+        return NULL;
+      self->serve (fd, (guint) g_atomic_int_add (&self->n_connections, 1) + 1, self->data);
+      close (fd);
+    }
 }
 
 RawServer *
@@ -279,10 +286,9 @@ HttpClient *
 fixture_client (gint64 no_progress_timeout_ms)
 {
   g_autoptr (GError) error = NULL;
-  HttpClientConfig config = { .retry_base_ms = 1,
-                              .no_progress_timeout_ms = no_progress_timeout_ms,
-                              .connect_timeout_ms = 2000,
-                              .proxy = "" };
+  HttpClientConfig config = {
+    .retry_base_ms = 1, .no_progress_timeout_ms = no_progress_timeout_ms, .connect_timeout_ms = 2000, .proxy = ""
+  };
   HttpClient *client = http_client_new (&config, &error);
   g_assert_no_error (error);
   return client;
@@ -320,10 +326,11 @@ static gssize
 fixture_source_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **error)
 {
   FixtureSource *self = data;
-  if (self->fail_at != 0 && self->position >= self->fail_at) {
-    am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the source broke");
-    return -1;
-  }
+  if (self->fail_at != 0 && self->position >= self->fail_at)
+    {
+      am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the source broke");
+      return -1;
+    }
   gsize n = MIN (size, self->size - self->position);
   if (self->fail_at != 0)
     n = MIN (n, self->fail_at - self->position);

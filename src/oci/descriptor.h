@@ -17,10 +17,10 @@ typedef struct {
   char *media_type; /* never NULL */
   Digest digest;
   guint64 size_bytes;
-  char *artifact_type;    /* or NULL */
-  GPtrArray *urls;        /* char *; or NULL */
-  GPtrArray *annotations; /* Annotation, in the document's order; or NULL */
-  GBytes *data;           /* decoded inline content, already checked against digest and size; or NULL */
+  char *artifact_type;     /* or NULL */
+  GPtrArray *urls;         /* char *; or NULL */
+  GPtrArray *annotations;  /* Annotation, in the document's order; or NULL */
+  GBytes *data;            /* decoded inline content, already checked against digest and size; or NULL */
   char *os, *architecture; /* of `platform`; or NULL */
 } Descriptor;
 

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #define EMPTY_DIGEST "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-#define CONFIG "\"config\":{\"mediaType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":2}"
+#define CONFIG \
+  "\"config\":{\"mediaType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":2}"
 #define LAYER(extra) "{\"mediaType\":\"a/b\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":2" extra "}"
 #define HEAD "{\"schemaVersion\":2,"
 
@@ -22,8 +23,8 @@ static const struct {
   { HEAD CONFIG ",\"layers\":[]}", NULL, OCI_MANIFEST, MANIFEST_IMAGE },
   { HEAD CONFIG ",\"layers\":null}", OCI_MANIFEST, OCI_MANIFEST, MANIFEST_IMAGE },
   { HEAD CONFIG "}", OCI_MANIFEST "; charset=utf-8", OCI_MANIFEST, MANIFEST_IMAGE },
-  { HEAD "\"mediaType\":\"" OCI_MANIFEST "\"," CONFIG ",\"layers\":[" LAYER ("") "],\"x\":{\"y\":[1]}}", "", OCI_MANIFEST,
-    MANIFEST_IMAGE },
+  { HEAD "\"mediaType\":\"" OCI_MANIFEST "\"," CONFIG ",\"layers\":[" LAYER ("") "],\"x\":{\"y\":[1]}}", "",
+    OCI_MANIFEST, MANIFEST_IMAGE },
   { HEAD "\"mediaType\":\"" DOCKER_MANIFEST "\"," CONFIG ",\"layers\":[" LAYER ("") "]}", DOCKER_MANIFEST,
     DOCKER_MANIFEST, MANIFEST_IMAGE },
   { HEAD "\"manifests\":[]}", NULL, OCI_INDEX, MANIFEST_INDEX },
@@ -79,9 +80,11 @@ static const struct {
   { HEAD CONFIG ",\"layers\":[" LAYER (",\"annotations\":[]") "]}", NULL, "annotations" },
   { HEAD CONFIG ",\"layers\":[" LAYER (",\"urls\":\"x\"") "]}", NULL, "urls" },
   { HEAD CONFIG ",\"layers\":[{\"mediaType\":\"a/b\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":-1}]}", NULL, "size" },
-  { HEAD CONFIG ",\"layers\":[{\"mediaType\":\"a/b\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":18446744073709551615}]}", NULL,
-    "size" },
-  { HEAD CONFIG ",\"layers\":[{\"mediaType\":\"a b\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":1}]}", NULL, "media type" },
+  { HEAD CONFIG ",\"layers\":[{\"mediaType\":\"a/b\",\"digest\":\"" EMPTY_DIGEST
+                "\",\"size\":18446744073709551615}]}",
+    NULL, "size" },
+  { HEAD CONFIG ",\"layers\":[{\"mediaType\":\"a b\",\"digest\":\"" EMPTY_DIGEST "\",\"size\":1}]}", NULL,
+    "media type" },
   { HEAD CONFIG ",\"layers\":[{\"mediaType\":\"a/b\",\"digest\":\"sha256:44136FA3\",\"size\":1}]}", NULL, "digest" },
   { HEAD CONFIG ",\"subject\":{}}", NULL, "subject" },
   { HEAD CONFIG ",\"annotations\":7}", NULL, "annotations" },
@@ -97,7 +100,8 @@ test_bad (void)
       g_test_message ("%u: %s", i, error != NULL ? error->message : "accepted");
       g_assert_null (manifest);
       g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
-      g_assert_true (am_error_has_reason (error, "MANIFEST_INVALID") || am_error_has_reason (error, "DIGEST_INVALID"));
+      g_assert_true (am_error_has_reason (error, "MANIFEST_INVALID")
+                     || am_error_has_reason (error, "DIGEST_INVALID"));
       g_assert_nonnull (strstr (error->message, bad[i].part_of_message));
     }
 }
@@ -156,11 +160,12 @@ static void
 test_refs (void)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (Manifest) image
-    = parse (HEAD CONFIG ",\"layers\":[" LAYER ("") "," LAYER (",\"urls\":[\"http://x\"]") "," LAYER (",\"urls\":[]") ","
-             "{\"mediaType\":\"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip\",\"digest\":\"" EMPTY_DIGEST
-             "\",\"size\":2}]}",
-             NULL, &error);
+  g_autoptr (Manifest) image = parse (
+    HEAD CONFIG ",\"layers\":[" LAYER ("") "," LAYER (",\"urls\":[\"http://x\"]") "," LAYER (
+      ",\"urls\":[]") ","
+                      "{\"mediaType\":\"application/vnd.docker.image.rootfs.foreign.diff.tar.gzip\",\"digest\":\"" EMPTY_DIGEST
+                      "\",\"size\":2}]}",
+    NULL, &error);
   g_assert_no_error (error);
   g_autoptr (GArray) refs = manifest_refs (image);
   static const gboolean absent[] = { FALSE, FALSE, TRUE, FALSE, TRUE };
@@ -171,9 +176,10 @@ test_refs (void)
       g_assert_cmpint (ref->may_be_absent, ==, absent[i]);
       g_assert_cmpint (ref->role, ==, i == 0 ? MANIFEST_REF_CONFIG : MANIFEST_REF_LAYER);
     }
-  g_autoptr (Manifest) index
-    = parse (HEAD "\"manifests\":[" LAYER (",\"platform\":{\"os\":\"linux\",\"architecture\":\"arm64\",\"variant\":\"v8\"}") "]}",
-             NULL, &error);
+  g_autoptr (Manifest) index = parse (
+    HEAD
+    "\"manifests\":[" LAYER (",\"platform\":{\"os\":\"linux\",\"architecture\":\"arm64\",\"variant\":\"v8\"}") "]}",
+    NULL, &error);
   g_assert_no_error (error);
   g_autoptr (GArray) children = manifest_refs (index);
   g_assert_cmpuint (children->len, ==, 1);
@@ -192,8 +198,8 @@ static const struct {
   { HEAD CONFIG "}", "{\"artifactType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"" EMPTY_DIGEST
                      "\",\"mediaType\":\"" OCI_MANIFEST "\",\"size\":9}" },
   { HEAD "\"artifactType\":\"\"," CONFIG "}",
-    "{\"artifactType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"" EMPTY_DIGEST "\",\"mediaType\":\"" OCI_MANIFEST
-    "\",\"size\":9}" },
+    "{\"artifactType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"" EMPTY_DIGEST
+    "\",\"mediaType\":\"" OCI_MANIFEST "\",\"size\":9}" },
   { HEAD "\"manifests\":[]}", "{\"digest\":\"" EMPTY_DIGEST "\",\"mediaType\":\"" OCI_INDEX "\",\"size\":9}" },
 };
 
@@ -213,9 +219,10 @@ test_referrer (void)
 static void
 test_descriptor_round_trip (void)
 {
-  const char *text = "{\"annotations\":{\"k\":\"v\"},\"artifactType\":\"x/y\",\"data\":\"e30=\",\"digest\":\"" EMPTY_DIGEST
-                     "\",\"mediaType\":\"a/b+c\",\"platform\":{\"architecture\":\"amd64\",\"os\":\"linux\"},\"size\":2,"
-                     "\"urls\":[\"http://x/y\"]}";
+  const char *text
+    = "{\"annotations\":{\"k\":\"v\"},\"artifactType\":\"x/y\",\"data\":\"e30=\",\"digest\":\"" EMPTY_DIGEST
+      "\",\"mediaType\":\"a/b+c\",\"platform\":{\"architecture\":\"amd64\",\"os\":\"linux\"},\"size\":2,"
+      "\"urls\":[\"http://x/y\"]}";
   g_autoptr (yyjson_doc) doc = json_parse (text, strlen (text), 1 << 20, JSON_STRICT, NULL);
   g_autoptr (GError) error = NULL;
   g_autoptr (Descriptor) descriptor = descriptor_parse (yyjson_doc_get_root (doc), &error);

@@ -6,7 +6,7 @@
 #include "oci/descriptor.h"
 #include "oci/media_types.h"
 
-#define MANIFEST_MAX_BYTES (4u << 20)     /* distribution-spec 1.1 asks for at least so much */
+#define MANIFEST_MAX_BYTES (4u << 20) /* distribution-spec 1.1 asks for at least so much */
 #define MANIFEST_MAX_DESCRIPTORS 10000u
 
 typedef enum { MANIFEST_IMAGE, MANIFEST_INDEX } ManifestKind;

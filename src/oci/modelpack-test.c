@@ -36,8 +36,8 @@ test_build_is_deterministic (void)
 {
   static const char *const paths[] = { "README.md", "b/model-2.safetensors", "config.json", "modeling.py",
                                        "a.gguf",    "tokenizer.model",       "LICENSE",     "strange.xyz" };
-  static const char *const order[] = { "config.json", "strange.xyz", "tokenizer.model", "a.gguf", "b/model-2.safetensors",
-                                       "modeling.py", "LICENSE",     "README.md" };
+  static const char *const order[] = { "config.json",           "strange.xyz", "tokenizer.model", "a.gguf",
+                                       "b/model-2.safetensors", "modeling.py", "LICENSE",         "README.md" };
   ModelpackFile files[G_N_ELEMENTS (paths)], reversed[G_N_ELEMENTS (paths)];
   for (guint i = 0; i < G_N_ELEMENTS (paths); i++)
     files[i] = reversed[G_N_ELEMENTS (paths) - 1 - i] = file_of (paths[i], (guint8) i);
@@ -84,7 +84,8 @@ test_exact_bytes (void)
     "\",\"size\":%zu},\"layers\":[{\"annotations\":{\"org.cncf.model.file.metadata+json\":\"{\\\"gid\\\":0,\\\"mode\\\":420,"
     "\\\"mtime\\\":\\\"1970-01-01T00:00:00Z\\\",\\\"name\\\":\\\"config.json\\\",\\\"size\\\":2,\\\"typeflag\\\":48,"
     "\\\"uid\\\":0}\",\"org.cncf.model.filepath\":\"d/config.json\",\"org.opencontainers.image.title\":\"d/config.json\"},"
-    "\"digest\":\"sha256:" EMPTY_HEX "\",\"mediaType\":\"application/vnd.cncf.model.weight.config.v1.raw\",\"size\":2}],"
+    "\"digest\":\"sha256:" EMPTY_HEX
+    "\",\"mediaType\":\"application/vnd.cncf.model.weight.config.v1.raw\",\"size\":2}],"
     "\"mediaType\":\"" OCI_MANIFEST "\",\"schemaVersion\":2}",
     config_digest, strlen (config_text));
   g_autofree char *manifest_text = text_of (manifest);
@@ -144,7 +145,8 @@ static const struct {
   { "{\"descriptor\":{\"name\":\"n\",\"unknown\":1},\"other\":[]}", TRUE, "n", NULL, 0 },
   { "{\"descriptor\":{\"name\":7,\"family\":\"f\"},\"config\":{\"paramSize\":\"8b\"}}", TRUE, NULL, "8b", 0 },
   { "{\"config\":{\"paramSize\":8}}", TRUE, NULL, NULL, 0 },
-  { "{\"config\":[],\"descriptor\":null,\"modelfs\":{\"type\":\"x\",\"diffIds\":[\"sha256:0\"]}}", TRUE, NULL, NULL, 1 },
+  { "{\"config\":[],\"descriptor\":null,\"modelfs\":{\"type\":\"x\",\"diffIds\":[\"sha256:0\"]}}", TRUE, NULL, NULL,
+    1 },
   { "{\"modelfs\":{\"diffIds\":[1]}}", TRUE, NULL, NULL, 0 },
   { "[]", FALSE, NULL, NULL, 0 },
   { "", FALSE, NULL, NULL, 0 },
@@ -170,17 +172,17 @@ static void
 test_build_refuses (void)
 {
   static const char *const paths[][2] = {
-    { "../x", NULL }, { "/x", NULL },    { "a//b", NULL }, { "a\\b", NULL },  { "", NULL },        { ".", NULL },
-    { "x/", NULL },   { "a/./b", NULL }, { "a", "a" },     { "A", "a" },      { "a", "a/b" },      { "a/b", "a" },
-    { "a/b", "A" },   { "a\nb", NULL },  { "\xff", NULL }, { "caf\u00e9", "cafe\u0301" },
+    { "../x", NULL }, { "/x", NULL },   { "a//b", NULL }, { "a\\b", NULL },
+    { "", NULL },     { ".", NULL },    { "x/", NULL },   { "a/./b", NULL },
+    { "a", "a" },     { "A", "a" },     { "a", "a/b" },   { "a/b", "a" },
+    { "a/b", "A" },   { "a\nb", NULL }, { "\xff", NULL }, { "caf\u00e9", "cafe\u0301" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (paths); i++)
     {
       ModelpackFile files[2] = { file_of (paths[i][0], 1), file_of (paths[i][1], 2) };
       g_autoptr (GBytes) config = NULL, manifest = NULL;
       g_autoptr (GError) error = NULL;
-      g_assert_false (
-        modelpack_build (files, paths[i][1] == NULL ? 1 : 2, NULL, &config, &manifest, &error));
+      g_assert_false (modelpack_build (files, paths[i][1] == NULL ? 1 : 2, NULL, &config, &manifest, &error));
       g_test_message ("%u: %s", i, error->message);
       g_assert_cmpstr (am_error_reason (error), ==, "PathInvalid");
       g_assert_true (g_utf8_validate (error->message, -1, NULL));
@@ -271,8 +273,8 @@ static const struct {
     MODELPACK_FORM_LEGACY },
   { "application/octet-stream", TITLE ("a/b"), NULL, NULL, NULL, 1, "a/b", MODELPACK_RAW, MODELPACK_FORM_FILES },
   { "application/octet-stream", "", NULL, NULL, "NotAModel", 0, NULL, 0, 0 },
-  { "application/vnd.oci.image.layer.v1.tar+gzip", TITLE ("dir") ",\"io.deis.oras.content.unpack\":\"true\"", NULL, NULL,
-    NULL, 1, "dir", MODELPACK_TAR_GZIP, MODELPACK_FORM_FILES },
+  { "application/vnd.oci.image.layer.v1.tar+gzip", TITLE ("dir") ",\"io.deis.oras.content.unpack\":\"true\"", NULL,
+    NULL, NULL, 1, "dir", MODELPACK_TAR_GZIP, MODELPACK_FORM_FILES },
   { "application/vnd.oci.image.layer.v1.tar+gzip", "", NULL, NULL, "NotAModel", 0, NULL, 0, 0 },
   { OCI_EMPTY, TITLE ("t"), NULL, NULL, "NotAModel", 0, NULL, 0, 0 },
   { "application/vnd.docker.ai.gguf.v3", PATH ("m.gguf"), NULL, NULL, NULL, 1, "m.gguf", MODELPACK_RAW,
@@ -293,8 +295,8 @@ static const struct {
   { CNCF "weight.v1.raw", PATH ("m/w.bin"), CNCF "weight.v1.tar", PATH ("m"), NULL, 2, "m/w.bin", MODELPACK_RAW,
     MODELPACK_FORM_CNCF },
   /* File metadata is never taken, so it cannot be wrong. */
-  { CNCF "weight.v1.raw", PATH ("m") ",\"org.cncf.model.file.metadata+json\":\"{\\\"mode\\\":2541,\\\"size\\\":-1}\"", NULL,
-    NULL, NULL, 1, "m", MODELPACK_RAW, MODELPACK_FORM_CNCF },
+  { CNCF "weight.v1.raw", PATH ("m") ",\"org.cncf.model.file.metadata+json\":\"{\\\"mode\\\":2541,\\\"size\\\":-1}\"",
+    NULL, NULL, NULL, 1, "m", MODELPACK_RAW, MODELPACK_FORM_CNCF },
   { CNCF "weight.v1.raw", PATH ("m") ",\"org.cncf.model.file.metadata+json\":\"{\"", NULL, NULL, NULL, 1, "m",
     MODELPACK_RAW, MODELPACK_FORM_CNCF },
 };
@@ -303,16 +305,17 @@ static void
 append_layer (GString *text, const char *type, const char *annotations)
 {
   if (type != NULL)
-    g_string_append_printf (text, "%s{\"mediaType\":\"%s\",\"digest\":\"sha512:" EMPTY_HEX EMPTY_HEX
-                                  "\",\"size\":5,\"annotations\":{%s}}",
-                            g_str_has_suffix (text->str, "}") ? "," : "", type, annotations);
+    g_string_append_printf (
+      text, "%s{\"mediaType\":\"%s\",\"digest\":\"sha512:" EMPTY_HEX EMPTY_HEX "\",\"size\":5,\"annotations\":{%s}}",
+      g_str_has_suffix (text->str, "}") ? "," : "", type, annotations);
 }
 
 static Manifest *
 foreign_manifest (const char *type1, const char *annotations1, const char *type2, const char *annotations2)
 {
-  g_autoptr (GString) text = g_string_new ("{\"schemaVersion\":2,\"config\":{\"mediaType\":\"a/b\",\"digest\":\"sha256:"
-                                           EMPTY_HEX "\",\"size\":2},\"layers\":[");
+  g_autoptr (GString) text = g_string_new (
+    "{\"schemaVersion\":2,\"config\":{\"mediaType\":\"a/b\",\"digest\":\"sha256:" EMPTY_HEX
+    "\",\"size\":2},\"layers\":[");
   append_layer (text, type1, annotations1);
   append_layer (text, type2, annotations2);
   g_string_append (text, "]}");
@@ -328,8 +331,8 @@ test_foreign (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (foreign); i++)
     {
-      g_autoptr (Manifest) manifest
-        = foreign_manifest (foreign[i].type1, foreign[i].annotations1, foreign[i].type2, foreign[i].annotations2);
+      g_autoptr (Manifest) manifest = foreign_manifest (foreign[i].type1, foreign[i].annotations1, foreign[i].type2,
+                                                        foreign[i].annotations2);
       g_autoptr (GError) error = NULL;
       g_autoptr (Modelpack) pack = modelpack_read (manifest, &error);
       g_test_message ("%u: %s", i, error != NULL ? error->message : "read");

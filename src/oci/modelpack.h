@@ -27,7 +27,7 @@ ModelpackKind modelpack_kind_of_path (const char *path, gboolean *out_guessed);
 typedef struct {
   /* descriptor */
   char *name, *family, *title, *description, *vendor, *version, *revision, *doc_url, *source_url;
-  char *created_at; /* reading only; never written */
+  char *created_at;                              /* reading only; never written */
   GPtrArray *authors, *licenses, *datasets_urls; /* char * */
   /* config */
   char *architecture, *format, *param_size, *precision, *quantization;
@@ -53,8 +53,8 @@ typedef struct {
  * moves to an empty `quantization`. User info and query are cut off URLs.
  * INVALID_ARGUMENT (reason PathInvalid) for a bad path or none at all; RESOURCE_EXHAUSTED (reason
  * TooManyFiles) when the manifest would be too large. */
-gboolean modelpack_build (const ModelpackFile *files, gsize n_files, const ModelpackFacts *facts,
-                          GBytes **out_config, GBytes **out_manifest, GError **error);
+gboolean modelpack_build (const ModelpackFile *files, gsize n_files, const ModelpackFacts *facts, GBytes **out_config,
+                          GBytes **out_manifest, GError **error);
 
 /* One layer of an artifact that is to be unpacked. */
 typedef struct {

@@ -23,12 +23,9 @@ const JsonField modelpack_descriptor_fields[] = {
 const gsize modelpack_n_descriptor_fields = G_N_ELEMENTS (modelpack_descriptor_fields);
 
 const JsonField modelpack_capability_fields[] = {
-  FACT (input_types, "inputTypes", JSON_STRINGS),
-  FACT (knowledge_cutoff, "knowledgeCutoff", JSON_STRING),
-  FACT (languages, "languages", JSON_STRINGS),
-  FACT (output_types, "outputTypes", JSON_STRINGS),
-  FACT (reasoning, "reasoning", JSON_BOOL),
-  FACT (reward, "reward", JSON_BOOL),
+  FACT (input_types, "inputTypes", JSON_STRINGS), FACT (knowledge_cutoff, "knowledgeCutoff", JSON_STRING),
+  FACT (languages, "languages", JSON_STRINGS),    FACT (output_types, "outputTypes", JSON_STRINGS),
+  FACT (reasoning, "reasoning", JSON_BOOL),       FACT (reward, "reward", JSON_BOOL),
   FACT (tool_usage, "toolUsage", JSON_BOOL),
 };
 const gsize modelpack_n_capability_fields = G_N_ELEMENTS (modelpack_capability_fields);
@@ -44,10 +41,10 @@ static const JsonField modelfs_fields[] = {
   FACT (diff_ids, "diffIds", JSON_STRINGS),
 };
 
-static const char *const precisions[]
-  = { "float64",   "float32",    "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "complex32",
-      "complex64", "complex128", "int8",    "int16",    "int32",       "int64",       "uint8",
-      "uint16",    "uint32",     "uint64",  "bool",     NULL };
+static const char *const precisions[] = { "float64",     "float32",   "float16",   "bfloat16",   "float8_e4m3",
+                                          "float8_e5m2", "complex32", "complex64", "complex128", "int8",
+                                          "int16",       "int32",     "int64",     "uint8",      "uint16",
+                                          "uint32",      "uint64",    "bool",      NULL };
 static const char *const modalities[] = { "text", "image", "audio", "video", "embedding", "other", NULL };
 
 void

@@ -3,8 +3,12 @@
 #include <string.h>
 
 static const char *const kind_names[] = {
-  [MODELPACK_WEIGHT_CONFIG] = "weight.config", [MODELPACK_WEIGHT] = "weight",   [MODELPACK_CODE] = "code",
-  [MODELPACK_DOC] = "doc",                     [MODELPACK_DATASET] = "dataset", [MODELPACK_OTHER] = "other",
+  [MODELPACK_WEIGHT_CONFIG] = "weight.config",
+  [MODELPACK_WEIGHT] = "weight",
+  [MODELPACK_CODE] = "code",
+  [MODELPACK_DOC] = "doc",
+  [MODELPACK_DATASET] = "dataset",
+  [MODELPACK_OTHER] = "other",
 };
 
 /* First fit, on the lower-case file name. After modctl's pkg/modelfile/constants.go; where its lists overlap, the

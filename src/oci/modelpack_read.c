@@ -21,8 +21,10 @@ static const struct {
   const char *name; /* between the family's prefix and ".v1." */
   ModelpackKind kind;
 } bases[] = {
-  { "weight.config.v1.", MODELPACK_WEIGHT_CONFIG }, { "weight.v1.", MODELPACK_WEIGHT },
-  { "code.v1.", MODELPACK_CODE },                   { "doc.v1.", MODELPACK_DOC },
+  { "weight.config.v1.", MODELPACK_WEIGHT_CONFIG },
+  { "weight.v1.", MODELPACK_WEIGHT },
+  { "code.v1.", MODELPACK_CODE },
+  { "doc.v1.", MODELPACK_DOC },
   { "dataset.v1.", MODELPACK_DATASET },
 };
 
@@ -30,11 +32,8 @@ static const struct {
   const char *name;
   ModelpackCodec codec;
 } codecs[] = {
-  { "raw", MODELPACK_RAW },
-  { "tar", MODELPACK_TAR },
-  { "tar+gzip", MODELPACK_TAR_GZIP },
-  { "tar+zstd", MODELPACK_TAR_ZSTD },
-  { "gguf", MODELPACK_RAW },        /* Docker Model Runner's dialect */
+  { "raw", MODELPACK_RAW },           { "tar", MODELPACK_TAR },  { "tar+gzip", MODELPACK_TAR_GZIP },
+  { "tar+zstd", MODELPACK_TAR_ZSTD }, { "gguf", MODELPACK_RAW }, /* Docker Model Runner's dialect */
   { "safetensors", MODELPACK_RAW },
 };
 
@@ -89,15 +88,15 @@ judge (const Descriptor *layer, const char *path)
       return judge_family (layer->media_type + strlen (families[i].prefix), families[i].form);
   for (guint i = 0; i < G_N_ELEMENTS (docker_types); i++)
     if (strcmp (layer->media_type, docker_types[i].media_type) == 0)
-      return (Verdict) { .form = MODELPACK_FORM_DOCKER,
-                         .kind = docker_types[i].kind,
-                         .codec = docker_types[i].codec,
-                         .is_wanted = path != NULL };
+      return (Verdict){ .form = MODELPACK_FORM_DOCKER,
+                        .kind = docker_types[i].kind,
+                        .codec = docker_types[i].codec,
+                        .is_wanted = path != NULL };
   gboolean is_packed = g_strcmp0 (descriptor_annotation (layer, ORAS_UNPACK), "true") == 0;
-  return (Verdict) { .form = MODELPACK_FORM_FILES,
-                     .kind = MODELPACK_OTHER,
-                     .codec = is_packed ? MODELPACK_TAR_GZIP : MODELPACK_RAW,
-                     .is_wanted = path != NULL && strcmp (layer->media_type, OCI_EMPTY) != 0 };
+  return (Verdict){ .form = MODELPACK_FORM_FILES,
+                    .kind = MODELPACK_OTHER,
+                    .codec = is_packed ? MODELPACK_TAR_GZIP : MODELPACK_RAW,
+                    .is_wanted = path != NULL && strcmp (layer->media_type, OCI_EMPTY) != 0 };
 }
 
 static const char *

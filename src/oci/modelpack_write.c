@@ -59,8 +59,7 @@ fixed_metadata (const ModelpackFile *file)
 static yyjson_mut_val *
 write_layer (yyjson_mut_doc *doc, const Layer *layer)
 {
-  g_autofree char *type
-    = g_strdup_printf ("application/vnd.cncf.model.%s.v1.raw", modelpack_kind_name (layer->kind));
+  g_autofree char *type = g_strdup_printf ("application/vnd.cncf.model.%s.v1.raw", modelpack_kind_name (layer->kind));
   g_autofree char *metadata = fixed_metadata (layer->file);
   g_autoptr (Descriptor) descriptor = descriptor_new (type, &layer->file->digest, layer->file->size_bytes);
   if (layer->guessed)

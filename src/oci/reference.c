@@ -47,8 +47,8 @@ repository_name_check (const char *name, GError **error)
   if (name == NULL || *name == '\0')
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "NAME_INVALID", "the repository name is empty");
   if (strlen (name) > REPOSITORY_NAME_MAX)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "NAME_INVALID",
-                    "the repository name is longer than %d bytes", REPOSITORY_NAME_MAX);
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "NAME_INVALID", "the repository name is longer than %d bytes",
+                    REPOSITORY_NAME_MAX);
   const char *at = name;
   while (TRUE)
     {
@@ -116,7 +116,8 @@ registry_host_check (const char *host, GError **error)
   if (copy[0] == '[')
     {
       char *end = strchr (copy, ']');
-      fine = end != NULL && end > copy + 1 && strspn (copy + 1, "0123456789abcdefABCDEF:.") == (gsize) (end - copy - 1)
+      fine = end != NULL && end > copy + 1
+             && strspn (copy + 1, "0123456789abcdefABCDEF:.") == (gsize) (end - copy - 1)
              && (end[1] == '\0' || end[1] == ':');
       port = fine && end[1] == ':' ? end + 2 : NULL;
     }
@@ -234,8 +235,8 @@ reference_to_string (const Reference *self)
   if (self->has_digest)
     digest_format (&self->digest, digest);
   return g_strconcat (self->host == NULL ? "" : self->host, self->host == NULL ? "" : "/", self->name,
-                      self->tag == NULL ? "" : ":", self->tag == NULL ? "" : self->tag,
-                      self->has_digest ? "@" : "", digest, NULL);
+                      self->tag == NULL ? "" : ":", self->tag == NULL ? "" : self->tag, self->has_digest ? "@" : "",
+                      digest, NULL);
 }
 
 char *

@@ -40,5 +40,4 @@ char *reference_selector (const Reference *self);
 
 /* What follows /manifests/ in a URL: a digest (it has a colon) or a tag. `*out_is_digest` tells which;
  * `out_digest` is filled for a digest. INVALID_ARGUMENT with reason DIGEST_INVALID or TAG_INVALID. */
-gboolean reference_selector_parse (const char *text, gboolean *out_is_digest, Digest *out_digest,
-                                   GError **error);
+gboolean reference_selector_parse (const char *text, gboolean *out_is_digest, Digest *out_digest, GError **error);

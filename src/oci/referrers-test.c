@@ -8,7 +8,8 @@ static void
 test_tag (void)
 {
   Digest digest;
-  g_assert_true (digest_parse ("sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &digest, NULL));
+  g_assert_true (
+    digest_parse ("sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &digest, NULL));
   g_autofree char *tag = referrers_tag (&digest);
   g_assert_cmpstr (tag, ==, "sha256-00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff");
   digest_of (DIGEST_SHA512, "x", 1, &digest);
@@ -22,9 +23,9 @@ add (GBytes *index, const char *what, gboolean *out_had, GError **error)
   Digest digest;
   char text[DIGEST_STRING_SIZE];
   digest_of (DIGEST_SHA256, what, strlen (what), &digest);
-  g_autofree char *descriptor
-    = g_strdup_printf ("{\"mediaType\":\"" OCI_MANIFEST "\",\"digest\":\"%s\",\"size\":1,\"artifactType\":\"x/%s\"}",
-                       digest_format (&digest, text), what);
+  g_autofree char *descriptor = g_strdup_printf ("{\"mediaType\":\"" OCI_MANIFEST
+                                                 "\",\"digest\":\"%s\",\"size\":1,\"artifactType\":\"x/%s\"}",
+                                                 digest_format (&digest, text), what);
   return referrers_index_add (index, &digest, descriptor, out_had, error);
 }
 

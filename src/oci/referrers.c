@@ -67,8 +67,8 @@ append_entry (GBytes *index, const char *descriptor, GError **error)
 GBytes *
 referrers_index_add (GBytes *index, const Digest *referrer, const char *descriptor, gboolean *out_had, GError **error)
 {
-  g_autoptr (GBytes) start
-    = index != NULL ? g_bytes_ref (index) : g_bytes_new_static (EMPTY_INDEX, strlen (EMPTY_INDEX));
+  g_autoptr (GBytes) start = index != NULL ? g_bytes_ref (index)
+                                           : g_bytes_new_static (EMPTY_INDEX, strlen (EMPTY_INDEX));
   g_autoptr (Manifest) parsed = manifest_parse (start, OCI_INDEX, error);
   if (parsed == NULL)
     return NULL;

@@ -69,7 +69,7 @@ publish_plan_new (Ctx *ctx, ModelSource *source, const SelectionWish *wish, GErr
 {
   g_autoptr (PublishPlan) self = g_new0 (PublishPlan, 1);
   Loader loader = { ctx, source };
-  SelectionWish meant = wish != NULL ? *wish : (SelectionWish) { 0 };
+  SelectionWish meant = wish != NULL ? *wish : (SelectionWish){ 0 };
   if (meant.within == NULL)
     meant.within = source->within;
   self->source = source;
@@ -140,13 +140,15 @@ move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
     return FALSE;
   if (reader->size_bytes != moving->file->size_bytes)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "its size changed while it was being published");
-  if (repository_push_blob (ctx, run->repository, reader, expected, resume_key, on_progress, run, &moving->digest, &failure))
+  if (repository_push_blob (ctx, run->repository, reader, expected, resume_key, on_progress, run, &moving->digest,
+                            &failure))
     {
       transfer_file_done (run->events, target);
       return TRUE;
     }
   if (expected != NULL && am_error_has_reason (failure, "DIGEST_INVALID"))
-    return am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt", "its bytes do not match the SHA-256 that its source states");
+    return am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt",
+                    "its bytes do not match the SHA-256 that its source states");
   g_propagate_error (error, g_steal_pointer (&failure));
   return FALSE;
 }
@@ -230,7 +232,8 @@ publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const ch
   g_array_sort (moving, compare_size);
   PublishResult result = { .logical_bytes = plan->total_bytes };
   transfer_plan (events, plan->total_bytes, plan->n_files);
-  if (!workers_run (ctx, N_PARALLEL_FILES, move_some, &run, error) || !put_manifest (ctx, &run, tag, &result.digest, error))
+  if (!workers_run (ctx, N_PARALLEL_FILES, move_some, &run, error)
+      || !put_manifest (ctx, &run, tag, &result.digest, error))
     return FALSE;
   result.moved_bytes = run.moved_bytes;
   *out_result = result;

@@ -21,7 +21,7 @@
 typedef struct {
   ModelSource base;
   char *name;
-  char *root;    /* files are `root`/path; for one file its directory */
+  char *root; /* files are `root`/path; for one file its directory */
   GStringChunk *strings;
   Reader *archive;
   ArchiveListing *listing;
@@ -32,8 +32,10 @@ static gboolean
 add_file (LocalSource *self, const char *path, guint64 size_bytes, gboolean is_gguf, GError **error)
 {
   if (!path_is_safe (path))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected", "\"%.200s\" cannot be a file of a model: its name "
-                    "is not plain UTF-8, or too long", path);
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected",
+                    "\"%.200s\" cannot be a file of a model: its name "
+                    "is not plain UTF-8, or too long",
+                    path);
   if (self->base.files->len >= LOCAL_SOURCE_MAX_FILES)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s holds more than %u files", self->name,
                     LOCAL_SOURCE_MAX_FILES);
@@ -96,8 +98,10 @@ list_entry (Ctx *ctx, LocalSource *self, int dir_fd, const char *name, const cha
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected",
                     "%s is neither a file nor a directory: remove it, or push a single file", path);
   if (is_link)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected", "%s is a link to a directory, which is not "
-                    "followed: push the directory itself", path);
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected",
+                    "%s is a link to a directory, which is not "
+                    "followed: push the directory itself",
+                    path);
   am_autofd int child = openat (dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (child < 0)
     return am_fail_errno (error, errno, "cannot open %s", path);
@@ -216,8 +220,7 @@ local_prepare (Ctx *ctx, ModelSource *base, GHashTable *wanted, GError **error)
     {
       if (entry == NULL)
         return TRUE;
-      if (g_hash_table_contains (wanted, entry->path)
-          && !unpack_entry (ctx, self, stream, entry->path, block, error))
+      if (g_hash_table_contains (wanted, entry->path) && !unpack_entry (ctx, self, stream, entry->path, block, error))
         return FALSE;
     }
   return FALSE;

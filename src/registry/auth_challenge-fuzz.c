@@ -35,7 +35,8 @@ check_realm (const char *realm, const char *host)
 int
 LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
 {
-  static const char *const hosts[] = { "registry.firm.co.uk:5000", "tenant.azurecr.io", "127.0.0.1", "[::1]:5000", "a" };
+  static const char *const hosts[] = { "registry.firm.co.uk:5000", "tenant.azurecr.io", "127.0.0.1", "[::1]:5000",
+                                       "a" };
   g_autofree char *header = g_strndup ((const char *) data, size);
   g_auto (AuthChallenge) challenge = { 0 };
   auth_challenge_parse (header, &challenge);

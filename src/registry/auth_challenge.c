@@ -104,11 +104,11 @@ auth_challenge_parse (const char *header, AuthChallenge *out_challenge)
  * instead of the whole public suffix list: what is missing here only makes a foreign tenant of the same
  * provider look related, and https on that name is still needed. */
 static const char *const shared_suffixes[] = {
-  "amazonaws.com", "azure.com",     "azurecr.io",   "azurewebsites.net", "cloudapp.net",   "cloudfront.net",
-  "duckdns.org",   "fly.dev",       "github.io",    "gitlab.io",         "googleapis.com", "herokuapp.com",
-  "hf.space",      "jfrog.io",      "netlify.app",  "ngrok-free.app",    "ngrok.io",       "nip.io",
-  "pages.dev",     "pkg.dev",       "run.app",      "sslip.io",          "ts.net",         "vercel.app",
-  "windows.net",   "workers.dev",   "yandexcloud.net",
+  "amazonaws.com", "azure.com",   "azurecr.io",      "azurewebsites.net", "cloudapp.net",   "cloudfront.net",
+  "duckdns.org",   "fly.dev",     "github.io",       "gitlab.io",         "googleapis.com", "herokuapp.com",
+  "hf.space",      "jfrog.io",    "netlify.app",     "ngrok-free.app",    "ngrok.io",       "nip.io",
+  "pages.dev",     "pkg.dev",     "run.app",         "sslip.io",          "ts.net",         "vercel.app",
+  "windows.net",   "workers.dev", "yandexcloud.net",
 };
 
 /* "co.uk", "com.au": a label of general use below a country. */
@@ -178,8 +178,9 @@ auth_realm_check (const char *realm, const char *registry_host, gboolean plain_h
   gboolean related = domain != NULL && own_domain != NULL && strcmp (domain, own_domain) == 0;
   if ((is_https && (same_host || related)) || (is_http && plain_http && same_host))
     return TRUE;
-  return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "RealmRefused",
-                  "registry %s wants a token from %s://%s, which is not its own host or https on its domain; nothing was "
-                  "sent there",
-                  registry_host, scheme, host);
+  return am_fail (
+    error, AM_ERROR_FAILED_PRECONDITION, "RealmRefused",
+    "registry %s wants a token from %s://%s, which is not its own host or https on its domain; nothing was "
+    "sent there",
+    registry_host, scheme, host);
 }

@@ -17,7 +17,7 @@ class_of (gsize size)
 {
   guint class = 0;
   while ((gsize) 1 << (SMALLEST_SHIFT + class) < size)
-    class++;
+    class ++;
   g_assert (class < N_CLASSES);
   return class;
 }

@@ -92,8 +92,8 @@ check_refs (Ctx *ctx, BlobStore *blobs, const char *repository, const ManifestPu
       if (earlier != NULL && (earlier->role == MANIFEST_REF_CHILD) == (ref->role == MANIFEST_REF_CHILD)
           && earlier->descriptor->size_bytes == ref->descriptor->size_bytes && !earlier->may_be_absent)
         continue;
-      gboolean allow_absent
-    = ref->may_be_absent || put->allow_missing_blobs || (ref->role == MANIFEST_REF_CHILD && put->allow_sparse_index);
+      gboolean allow_absent = ref->may_be_absent || put->allow_missing_blobs
+                              || (ref->role == MANIFEST_REF_CHILD && put->allow_sparse_index);
       if (!check_ref (ctx, blobs, repository, ref, allow_absent, error))
         return FALSE;
       g_hash_table_insert (seen, (gpointer) &ref->descriptor->digest, (gpointer) ref);
@@ -321,13 +321,12 @@ GBytes *
 manifest_store_referrers (Ctx *ctx, BlobStore *blobs, const char *repository, const Digest *subject,
                           const char *artifact_type, const char *after, char **out_next, GError **error)
 {
-  g_autoptr (GString) text
-    = g_string_new ("{\"schemaVersion\":2,\"mediaType\":\"" OCI_INDEX "\",\"manifests\":[");
+  g_autoptr (GString) text = g_string_new ("{\"schemaVersion\":2,\"mediaType\":\"" OCI_INDEX "\",\"manifests\":[");
   ReferrersPage page = { .artifact_type = artifact_type, .text = text };
   Digest start;
   if ((after != NULL && !digest_parse (after, &start, error))
-      || !referrer_walk (ctx, blob_store_objects (blobs), repository, subject, after != NULL ? &start : NULL, add_to_page,
-                         &page, error))
+      || !referrer_walk (ctx, blob_store_objects (blobs), repository, subject, after != NULL ? &start : NULL,
+                         add_to_page, &page, error))
     return NULL;
   *out_next = page.is_full ? digest_to_string (&page.last) : NULL;
   g_string_append (text, "]}");

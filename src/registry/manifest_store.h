@@ -8,11 +8,11 @@
 #include "storage/blob_store.h"
 
 typedef struct {
-  GBytes *bytes;           /* kept exactly */
-  const char *media_type;  /* what it was sent as; NULL: what the document says */
-  const Digest *expected;  /* the digest of the URL: must agree, and chooses the algorithm; NULL: SHA-256 */
-  const char *const *tags; /* NULL-terminated; NULL: by digest only */
-  gboolean allow_sparse_index; /* children of an index may be missing */
+  GBytes *bytes;                /* kept exactly */
+  const char *media_type;       /* what it was sent as; NULL: what the document says */
+  const Digest *expected;       /* the digest of the URL: must agree, and chooses the algorithm; NULL: SHA-256 */
+  const char *const *tags;      /* NULL-terminated; NULL: by digest only */
+  gboolean allow_sparse_index;  /* children of an index may be missing */
   gboolean allow_missing_blobs; /* anything may: the operator asked for it */
 } ManifestPut;
 

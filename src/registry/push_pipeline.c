@@ -53,8 +53,8 @@ struct PushPipeline {
   GQueue to_encode; /* Batch, borrowed from `ordered` */
   GQueue ordered;   /* Batch, in the order of the content */
   gsize held_bytes;
-  gboolean is_cut;  /* the cutter came to the end */
-  GError *error;    /* the first */
+  gboolean is_cut; /* the cutter came to the end */
+  GError *error;   /* the first */
   /* The consumer's. */
   Batch *current;
   guint next_chunk;
@@ -282,8 +282,8 @@ make_frame (PushPipeline *self, Chunk *chunk, ChunkEncoder *encoder)
   else
     {
       chunk->frame = buffer_pool_take (self->buffers, chunk_frame_bound (chunk->size));
-      chunk->frame_size
-        = chunk_encode_into (encoder, chunk->unit_bytes, chunk->data, chunk->size, &chunk->digest, chunk->frame);
+      chunk->frame_size = chunk_encode_into (encoder, chunk->unit_bytes, chunk->data, chunk->size, &chunk->digest,
+                                             chunk->frame);
     }
   drop_data (self->buffers, chunk);
 }

@@ -20,8 +20,8 @@ typedef struct {
 } PushPipelineConfig;
 
 typedef struct {
-  guint64 end_bytes;  /* of the content, behind this chunk */
-  Sha256 blob_hash;   /* over everything before `end_bytes` */
+  guint64 end_bytes;   /* of the content, behind this chunk */
+  Sha256 blob_hash;    /* over everything before `end_bytes` */
   const guint8 *bytes; /* header and payload; valid until the next call */
   gsize size;
   gboolean is_reference;

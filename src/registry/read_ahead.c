@@ -17,7 +17,7 @@ struct ReadAhead {
   GMutex lock;
   GCond changed;
   Block blocks[N_BLOCKS];
-  guint n_filled;  /* blocks ready for the consumer, from `first` on */
+  guint n_filled; /* blocks ready for the consumer, from `first` on */
   guint first;
   gboolean in_use; /* the consumer looks at `first` */
   gboolean stopped;

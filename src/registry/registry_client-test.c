@@ -45,7 +45,8 @@ test_bearer (void)
   static const ScriptRule rules[] = {
     { "GET", "/token?*", .status = 200, .text = "{\"access_token\":\"good\"}" },
     { NULL, "*", .unless = "Bearer good", .status = 401,
-      .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\",service=\"the service\",scope=\"repository:team/m:pull\"" },
+      .headers
+      = "WWW-Authenticate: Bearer realm=\"@HERE@/token\",service=\"the service\",scope=\"repository:team/m:pull\"" },
     { "GET", TAGS, .status = 200, .text = SOME_TAGS },
   };
   g_auto (ScriptedRegistry) home = { 0 };
@@ -57,7 +58,8 @@ test_bearer (void)
                       &home, "GET /token?scope=repository:team/m:pull&service=the service auth=" SCRIPT_BASIC " *"),
                     ==, 1);
   g_assert_cmpuint (scripted_registry_count (&home, "*"), ==, 4);
-  g_assert_cmpuint (scripted_registry_count (&home, "* /v2/*auth=Basic*"), ==, 0); /* the password goes to the service alone */
+  g_assert_cmpuint (scripted_registry_count (&home, "* /v2/*auth=Basic*"), ==,
+                    0); /* the password goes to the service alone */
 }
 
 /* A registry that names no scope is asked for what the call needs. */
@@ -68,9 +70,11 @@ test_own_scope (void)
     { "GET", "/token?scope=repository:team/m:pull", .status = 200, .text = "{\"token\":\"read\"}" },
     { "GET", "/token?scope=repository:team/m:pull,push", .status = 200, .text = "{\"token\":\"write\"}" },
     { "GET", "/token?scope=repository:team/m:pull,push,delete", .status = 200, .text = "{\"token\":\"delete\"}" },
-    { "GET", TAGS, .unless = "Bearer read", .status = 401, .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
+    { "GET", TAGS, .unless = "Bearer read", .status = 401,
+      .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
     { "GET", TAGS, .status = 200, .text = SOME_TAGS },
-    { "PUT", "*", .unless = "Bearer write", .status = 401, .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
+    { "PUT", "*", .unless = "Bearer write", .status = 401,
+      .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
     { "PUT", "*", .status = 201 },
     { "DELETE", "*", .unless = "Bearer delete", .status = 401,
       .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
@@ -92,7 +96,8 @@ test_token_expires (void)
 {
   static const ScriptRule rules[] = {
     { "GET", "/token*", .status = 200, .text = "{\"token\":\"good\",\"expires_in\":1}" },
-    { "GET", TAGS, .unless = "Bearer good", .status = 401, .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
+    { "GET", TAGS, .unless = "Bearer good", .status = 401,
+      .headers = "WWW-Authenticate: Bearer realm=\"@HERE@/token\"" },
     { "GET", TAGS, .status = 200, .text = SOME_TAGS },
   };
   g_auto (ScriptedRegistry) home = { 0 };
@@ -132,8 +137,14 @@ test_refused_for_good (void)
 static void
 test_useless_tokens (void)
 {
-  static const char *const answers[] = { "", "no json", "[]", "{}", "{\"token\":7}", "{\"token\":\"\"}",
-                                         "{\"token\":\"a b\"}", "{\"token\":\"a\\r\\nX-Evil: b\"}" };
+  static const char *const answers[] = { "",
+                                         "no json",
+                                         "[]",
+                                         "{}",
+                                         "{\"token\":7}",
+                                         "{\"token\":\"\"}",
+                                         "{\"token\":\"a b\"}",
+                                         "{\"token\":\"a\\r\\nX-Evil: b\"}" };
   for (guint i = 0; i < G_N_ELEMENTS (answers); i++)
     {
       const ScriptRule rules[] = {

@@ -30,7 +30,7 @@ struct RegistryClient {
   char *basic;  /* "Basic ..." of the credentials; or NULL */
   gboolean plain_http;
   gint plain_oci; /* atomic */
-  gint wire; /* WireState, atomic */
+  gint wire;      /* WireState, atomic */
   GMutex lock;
   Grant grants[N_REGISTRY_ACTIONS];
 };
@@ -47,7 +47,8 @@ registry_client_new (const RegistryConfig *config, const char *name, GError **er
   HttpClientConfig http = {
     .ca_file = config->ca_file,
     .insecure_skip_verify = config->insecure_skip_verify,
-    .no_progress_timeout_ms = config->no_progress_timeout_ms > 0 ? config->no_progress_timeout_ms : NO_PROGRESS_TIMEOUT_MS,
+    .no_progress_timeout_ms = config->no_progress_timeout_ms > 0 ? config->no_progress_timeout_ms
+                                                                 : NO_PROGRESS_TIMEOUT_MS,
     .retry_base_ms = config->retry_base_ms,
   };
   if (!registry_host_check (config->host, error) || !repository_name_check (name, error))
@@ -199,8 +200,8 @@ static char *
 token_url (RegistryClient *self, RegistryAction action, const AuthChallenge *bearer)
 {
   g_autofree char *own_scope = g_strdup_printf ("repository:%s:%s", self->name, action_names[action]);
-  g_autofree char *scope
-    = g_uri_escape_string (bearer->scope != NULL && *bearer->scope != '\0' ? bearer->scope : own_scope, NULL, FALSE);
+  g_autofree char *scope = g_uri_escape_string (
+    bearer->scope != NULL && *bearer->scope != '\0' ? bearer->scope : own_scope, NULL, FALSE);
   g_autofree char *with_scope = upload_location_with (bearer->realm, "scope", scope);
   if (bearer->service == NULL)
     return g_steal_pointer (&with_scope);
@@ -218,11 +219,9 @@ fetch_token_locked (Ctx *ctx, RegistryClient *self, RegistryAction action, GErro
   g_autofree char *url = token_url (self, action, &grant->bearer);
   g_autofree char *authorization = self->basic == NULL ? NULL : g_strconcat ("Authorization: ", self->basic, NULL);
   const char *headers[] = { "Accept: application/json", authorization, NULL };
-  HttpCall call = { .method = "GET",
-                    .url = url,
-                    .headers = headers,
-                    .reply_limit_bytes = TOKEN_REPLY_LIMIT,
-                    .no_redirects = TRUE };
+  HttpCall call = {
+    .method = "GET", .url = url, .headers = headers, .reply_limit_bytes = TOKEN_REPLY_LIMIT, .no_redirects = TRUE
+  };
   g_auto (HttpReply) reply = { 0 };
   if (!http_client_call (ctx, self->http, &call, &reply, error))
     {
@@ -260,7 +259,7 @@ answer_challenge (Ctx *ctx, RegistryClient *self, RegistryAction action, const H
     {
       auth_challenge_clear (&grant->bearer);
       grant->bearer = challenge;
-      challenge = (AuthChallenge) { 0 };
+      challenge = (AuthChallenge){ 0 };
       return fetch_token_locked (ctx, self, action, error);
     }
   if (!challenge.offers_basic || self->basic == NULL || g_strcmp0 (sent, self->basic) == 0)
@@ -356,7 +355,8 @@ registry_client_call (Ctx *ctx, RegistryClient *self, RegistryAction action, con
         {
           /* The next attempt has what it takes. */
           g_clear_error (&failure);
-          am_fail (&failure, AM_ERROR_UNAVAILABLE, NULL, "the registry asked for credentials in the middle of an upload");
+          am_fail (&failure, AM_ERROR_UNAVAILABLE, NULL,
+                   "the registry asked for credentials in the middle of an upload");
         }
     }
   if (refusal != NULL)

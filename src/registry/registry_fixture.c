@@ -113,8 +113,8 @@ descriptor_text (const char *type, GBytes *bytes)
   Digest digest;
   char text[DIGEST_STRING_SIZE];
   fixture_digest (bytes, &digest);
-  return g_strdup_printf ("{\"mediaType\":\"%s\",\"digest\":\"%s\",\"size\":%zu}", type, digest_format (&digest, text),
-                          g_bytes_get_size (bytes));
+  return g_strdup_printf ("{\"mediaType\":\"%s\",\"digest\":\"%s\",\"size\":%zu}", type,
+                          digest_format (&digest, text), g_bytes_get_size (bytes));
 }
 
 GBytes *

@@ -47,5 +47,6 @@ typedef struct {
 void fixture_progress (guint64 logical_bytes, guint64 moved_bytes, gpointer data);
 
 /* A Reader over `bytes` that calls `before` with each read's offset. */
-Reader *fixture_watched_reader (GBytes *bytes, gboolean (*before) (guint64 offset_bytes, gpointer data, GError **error),
+Reader *fixture_watched_reader (GBytes *bytes,
+                                gboolean (*before) (guint64 offset_bytes, gpointer data, GError **error),
                                 gpointer data);

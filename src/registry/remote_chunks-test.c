@@ -191,7 +191,8 @@ test_lies (Fixture *self, gconstpointer data)
   };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
-      const ScriptRule rules[] = { { "GET", "*", .status = 200, .headers = rows[i].headers, .blob = rows[i].frames } };
+      const ScriptRule rules[] = { { "GET", "*", .status = 200, .headers = rows[i].headers,
+                                     .blob = rows[i].frames } };
       ChunkCollector collector;
       g_autoptr (GError) error = NULL;
       start (self, rules, 1);

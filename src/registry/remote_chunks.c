@@ -95,7 +95,9 @@ remote_get_recipe (Ctx *ctx, Repository *base, const Digest *digest, GError **er
   g_autofree char *url = registry_client_url (self->client, "blobs/%s", digest_format (digest, text));
   g_autoptr (GByteArray) bytes = g_byte_array_new ();
   RecipeReply answer = { .bytes = bytes };
-  HttpCall call = { .method = "GET", .url = url, .headers = headers, .download = &download, .download_data = &answer };
+  HttpCall call = {
+    .method = "GET", .url = url, .headers = headers, .download = &download, .download_data = &answer
+  };
   g_auto (HttpReply) reply = { 0 };
   g_autoptr (GError) failure = NULL;
   if (!registry_client_call (ctx, self->client, REGISTRY_PULL, &call, &reply, &failure))
@@ -197,8 +199,8 @@ static gboolean
 frames_start (Ctx *ctx, gpointer data, guint status, GHashTable *headers, GError **error)
 {
   Run *self = data;
-  g_autofree char *range
-    = g_strdup_printf ("%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, run_first (self), run_last (self));
+  g_autofree char *range = g_strdup_printf ("%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, run_first (self),
+                                            run_last (self));
   if (!has_type (headers, WIRE_CHUNKS))
     return fail_lie (self, error, "the registry gave a recipe but sends no chunk frames");
   if (g_strcmp0 (g_hash_table_lookup (headers, "x-ai-models-decoded-range"), range) != 0)
@@ -227,8 +229,8 @@ run_attempt (Ctx *ctx, Run *self, GError **error)
   static const ChunkParserEvents events = { on_header, on_stripe, on_end };
   Fetch *fetch = self->fetch;
   g_autofree char *url = registry_client_url (fetch->remote->client, "blobs/%s", fetch->digest);
-  g_autofree char *range
-    = g_strdup_printf ("Range: bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, run_first (self), run_last (self));
+  g_autofree char *range = g_strdup_printf ("Range: bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, run_first (self),
+                                            run_last (self));
   const char *headers[] = { "Accept: " WIRE_CHUNKS, range, NULL };
   HttpCall call = { .method = "GET", .url = url, .headers = headers, .download = &download, .download_data = self };
   g_auto (HttpReply) reply = { 0 };
@@ -309,12 +311,9 @@ gboolean
 remote_read_chunks (Ctx *ctx, Repository *base, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
                     TransferProgress progress, gpointer data, GError **error)
 {
-  Fetch fetch = { .remote = (Remote *) base,
-                  .recipe = recipe,
-                  .wanted = wanted,
-                  .sink = sink,
-                  .progress = progress,
-                  .data = data };
+  Fetch fetch = {
+    .remote = (Remote *) base, .recipe = recipe, .wanted = wanted, .sink = sink, .progress = progress, .data = data
+  };
   digest_format (&recipe->blob_digest, fetch.digest);
   for (guint i = 0; i < recipe->entries->len; i++)
     fetch.left_bytes += wanted[i] != 0 ? recipe->starts[i + 1] - recipe->starts[i] : 0;

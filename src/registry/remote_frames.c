@@ -66,8 +66,12 @@ ask_known (Ctx *ctx, gpointer data, const guint8 *digests, gsize n, char *answer
   g_autofree char *url = upload_location_below (location, "known");
   g_autoptr (GBytes) body = g_bytes_new_static (digests, n * 32);
   static const char *const headers[] = { "Content-Type: " OCTET_STREAM, NULL };
-  HttpCall call
-    = { .method = "POST", .url = url, .headers = headers, .body = body, .idempotent = TRUE, .reply_limit_bytes = WIRE_KNOWN_MAX };
+  HttpCall call = { .method = "POST",
+                    .url = url,
+                    .headers = headers,
+                    .body = body,
+                    .idempotent = TRUE,
+                    .reply_limit_bytes = WIRE_KNOWN_MAX };
   g_auto (HttpReply) reply = { 0 };
   g_assert (n <= WIRE_KNOWN_MAX);
   if (!registry_client_call (ctx, self->remote->client, REGISTRY_PUSH, &call, &reply, error))
@@ -98,7 +102,8 @@ start_pipeline (Ctx *ctx, FramePush *self)
 static guint64
 sent_up_to (const FramePush *self)
 {
-  return self->sent->len == 0 ? self->acked.end_bytes : g_array_index (self->sent, Mark, self->sent->len - 1).end_bytes;
+  return self->sent->len == 0 ? self->acked.end_bytes
+                              : g_array_index (self->sent, Mark, self->sent->len - 1).end_bytes;
 }
 
 /* Fetches the next frame unless one is at hand. */
@@ -236,8 +241,8 @@ start_over (Ctx *ctx, FramePush *self, GError **error)
 {
   resume_file_remove (self->resume_path);
   if (++self->n_sessions > MAX_SESSIONS)
-    return am_fail (error, AM_ERROR_UNAVAILABLE, "BLOB_UPLOAD_UNKNOWN", "%s: the registry forgets uploads again and again",
-                    self->remote->base.display);
+    return am_fail (error, AM_ERROR_UNAVAILABLE, "BLOB_UPLOAD_UNKNOWN",
+                    "%s: the registry forgets uploads again and again", self->remote->base.display);
   char *location = remote_start_upload (ctx, self->remote, NULL, error);
   if (location == NULL)
     return FALSE;

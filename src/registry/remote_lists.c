@@ -41,7 +41,8 @@ find_next_page (Remote *self, const HttpReply *reply, const char *url, char **ou
     return TRUE;
   if (next == NULL || !registry_client_is_home (self->client, next))
     return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
-                    "%s: the registry says that its list goes on at another host; it was not asked", self->base.display);
+                    "%s: the registry says that its list goes on at another host; it was not asked",
+                    self->base.display);
   if (strcmp (next, url) != 0)
     *out_url = g_steal_pointer (&next);
   return TRUE;
@@ -64,8 +65,8 @@ remote_read_pages (Ctx *ctx, Remote *self, const char *url, TakePage take, GPtrA
       at = items->len > before ? g_steal_pointer (&next) : NULL;
     }
   return at == NULL
-         || am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s: the list has more than %u pages", self->base.display,
-                     MAX_PAGES);
+         || am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s: the list has more than %u pages",
+                     self->base.display, MAX_PAGES);
 }
 
 static gboolean

@@ -47,8 +47,8 @@ push (Fixture *self, gboolean tell_digest)
 {
   g_autoptr (Reader) content = reader_new_bytes (self->blob);
   Digest digest;
-  if (!repository_push_blob (NULL, self->repository, content, tell_digest ? &self->digest : NULL, NULL, fixture_progress,
-                             &self->progress, &digest, &self->error))
+  if (!repository_push_blob (NULL, self->repository, content, tell_digest ? &self->digest : NULL, NULL,
+                             fixture_progress, &self->progress, &digest, &self->error))
     return FALSE;
   g_assert_true (digest_equal (&digest, &self->digest));
   g_assert_cmpuint (self->progress.logical, ==, g_bytes_get_size (self->blob));
@@ -74,7 +74,8 @@ test_locations (void)
   } rows[] = {
     { "Location: " UPLOADS "1", "PUT " UPLOADS "1?digest=sha256:* auth=" SCRIPT_BASIC " size=5000", FALSE },
     { "Location: 1", "PUT " UPLOADS "1?digest=sha256:* auth=" SCRIPT_BASIC " size=5000", FALSE },
-    { "Location: @HERE@/x/1?state=a%2Fb&y=", "PUT /x/1?state=a/b&y=&digest=sha256:* auth=" SCRIPT_BASIC " size=5000", FALSE },
+    { "Location: @HERE@/x/1?state=a%2Fb&y=", "PUT /x/1?state=a/b&y=&digest=sha256:* auth=" SCRIPT_BASIC " size=5000",
+      FALSE },
     { "Location: @OTHER@/up?sig=s", "PUT /up?sig=s&digest=sha256:* size=5000", TRUE },
   };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
@@ -126,7 +127,8 @@ test_pieces (void)
   push (&self, TRUE);
   assert_received (&self, 0);
   g_assert_cmpuint (scripted_registry_count (&self.home, "PATCH *content-range=0-6291455 size=6291456"), ==, 1);
-  g_assert_cmpuint (scripted_registry_count (&self.home, "PATCH *content-range=12582912-14680063 size=2097152"), ==, 1);
+  g_assert_cmpuint (scripted_registry_count (&self.home, "PATCH *content-range=12582912-14680063 size=2097152"), ==,
+                    1);
   g_assert_cmpuint (scripted_registry_count (&self.home, "DELETE *"), ==, 1); /* of the first attempt's session */
 }
 
@@ -157,10 +159,8 @@ test_bad_offsets (void)
     const char *range;
     AmErrorCode code;
   } rows[] = {
-    { 204, "Range: 0-99999999", AM_ERROR_DATA_LOSS },
-    { 204, "Range: rubbish", AM_ERROR_FAILED_PRECONDITION },
-    { 204, NULL, AM_ERROR_FAILED_PRECONDITION },
-    { 404, NULL, AM_ERROR_NOT_FOUND },
+    { 204, "Range: 0-99999999", AM_ERROR_DATA_LOSS }, { 204, "Range: rubbish", AM_ERROR_FAILED_PRECONDITION },
+    { 204, NULL, AM_ERROR_FAILED_PRECONDITION },      { 404, NULL, AM_ERROR_NOT_FOUND },
     { 204, "Range: 0-0", AM_ERROR_OUT_OF_RANGE }, /* and refuses byte 0 again and again */
   };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
@@ -325,12 +325,9 @@ test_mounts (void)
     gboolean is_mounted;
     guint n_cancelled;
   } rows[] = {
-    { 201, NULL, TRUE, 0 },
-    { 202, "Location: " UPLOADS "1", FALSE, 1 },
-    { 202, NULL, FALSE, 0 },
-    { 400, NULL, FALSE, 0 },
-    { 403, NULL, FALSE, 0 },
-    { 404, NULL, FALSE, 0 },
+    { 201, NULL, TRUE, 0 },  { 202, "Location: " UPLOADS "1", FALSE, 1 },
+    { 202, NULL, FALSE, 0 }, { 400, NULL, FALSE, 0 },
+    { 403, NULL, FALSE, 0 }, { 404, NULL, FALSE, 0 },
     { 405, NULL, FALSE, 0 },
   };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)

@@ -79,8 +79,8 @@ patch_piece (Ctx *ctx, Remote *self, Reader *content, char **location, guint64 o
   if (!reader_read_at (ctx, content, offset, bytes, size, error))
     return FALSE;
   g_autoptr (GBytes) body = g_bytes_new_take (g_steal_pointer (&bytes), size);
-  g_autofree char *range
-    = g_strdup_printf ("Content-Range: %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, offset, offset + size - 1);
+  g_autofree char *range = g_strdup_printf ("Content-Range: %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, offset,
+                                            offset + size - 1);
   const char *headers[] = { "Content-Type: " OCTET_STREAM, range, NULL };
   g_autofree char *url = g_strdup (*location);
   HttpCall call = { .method = "PATCH", .url = url, .headers = headers, .body = body, .no_redirects = TRUE };
@@ -91,7 +91,8 @@ patch_piece (Ctx *ctx, Remote *self, Reader *content, char **location, guint64 o
 
 /* In pieces, each confirmed; after trouble the registry's own count says where to go on. */
 static gboolean
-push_in_pieces (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, RemoteProgress *progress, GError **error)
+push_in_pieces (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, RemoteProgress *progress,
+                GError **error)
 {
   Retry retry = { .base_ms = self->retry_base_ms };
   guint64 least = 0;
@@ -111,7 +112,8 @@ push_in_pieces (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, R
           remote_progress (progress, offset, size);
           continue;
         }
-      gboolean is_out_of_step = am_error_is (failure, AM_ERROR_OUT_OF_RANGE) && retry.n_failures++ < RETRY_MAX_FAILURES;
+      gboolean is_out_of_step = am_error_is (failure, AM_ERROR_OUT_OF_RANGE)
+                                && retry.n_failures++ < RETRY_MAX_FAILURES;
       if (!is_out_of_step && !retry_wait (ctx, &retry, failure, error))
         return FALSE;
       if (!remote_upload_offset (ctx, self, &location, &offset, error))
@@ -226,8 +228,8 @@ static gboolean
 push_large (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, const char *resume_key,
             RemoteProgress *progress, Digest *out_digest, GError **error)
 {
-  g_autofree char *resume_path
-    = resume_file_path (self->resume_dir, registry_client_host (self->client), self->base.name, resume_key);
+  g_autofree char *resume_path = resume_file_path (self->resume_dir, registry_client_host (self->client),
+                                                   self->base.name, resume_key);
   g_autofree char *location = NULL;
   if (!find_session (ctx, self, resume_path, &location, error))
     return FALSE;
@@ -241,8 +243,8 @@ push_large (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, con
   if (!is_resumed)
     resume_file_save (ctx, resume_path, location);
   g_autoptr (GError) failure = NULL;
-  if (remote_push_frames (ctx, self, content, expected, g_steal_pointer (&location), is_resumed, resume_path, progress,
-                          out_digest, &failure))
+  if (remote_push_frames (ctx, self, content, expected, g_steal_pointer (&location), is_resumed, resume_path,
+                          progress, out_digest, &failure))
     return TRUE;
   if (am_error_has_reason (failure, REMOTE_WIRE_REFUSED))
     {

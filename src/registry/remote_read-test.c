@@ -43,15 +43,16 @@ static gboolean
 read_blob (Fixture *self)
 {
   fixture_digest (self->blob, &self->digest);
-  return repository_read_blob (NULL, self->repository, &self->digest, 0, g_bytes_get_size (self->blob), fixture_append,
-                               self->got, &self->error);
+  return repository_read_blob (NULL, self->repository, &self->digest, 0, g_bytes_get_size (self->blob),
+                               fixture_append, self->got, &self->error);
 }
 
 static void
 assert_got_blob (Fixture *self)
 {
   g_assert_no_error (self->error);
-  g_assert_cmpmem (self->got->data, self->got->len, g_bytes_get_data (self->blob, NULL), g_bytes_get_size (self->blob));
+  g_assert_cmpmem (self->got->data, self->got->len, g_bytes_get_data (self->blob, NULL),
+                   g_bytes_get_size (self->blob));
 }
 
 /* Each answer is a lie that is seen before a byte of it is taken. */
@@ -65,16 +66,21 @@ test_lies (void)
     const char *headers;
     GBytes *blob;
   } lies[] = {
-    { 206, "Content-Range: bytes 1-49999/50000", blob },   { 206, "Content-Range: bytes 0-49998/50000", blob },
-    { 206, "Content-Range: bytes 0-50000/50001", blob },   { 206, "Content-Range: bytes */50000", blob },
-    { 206, "Content-Range: lines 0-49999/50000", blob },   { 206, "Content-Range: bytes 49999-0/50000", blob },
-    { 206, "Content-Range: ", blob },                      { 200, NULL, shorter },
-    { 200, "Content-Encoding: gzip", blob },               { 206, "Content-Encoding: br", blob },
+    { 206, "Content-Range: bytes 1-49999/50000", blob },
+    { 206, "Content-Range: bytes 0-49998/50000", blob },
+    { 206, "Content-Range: bytes 0-50000/50001", blob },
+    { 206, "Content-Range: bytes */50000", blob },
+    { 206, "Content-Range: lines 0-49999/50000", blob },
+    { 206, "Content-Range: bytes 49999-0/50000", blob },
+    { 206, "Content-Range: ", blob },
+    { 200, NULL, shorter },
+    { 200, "Content-Encoding: gzip", blob },
+    { 206, "Content-Encoding: br", blob },
   };
   for (guint i = 0; i < G_N_ELEMENTS (lies); i++)
     {
-      const ScriptRule rules[]
-        = { { "GET", BLOBS, .status = lies[i].status, .headers = lies[i].headers, .blob = lies[i].blob } };
+      const ScriptRule rules[] = { { "GET", BLOBS, .status = lies[i].status, .headers = lies[i].headers,
+                                     .blob = lies[i].blob } };
       g_auto (Fixture) self = { .blob = g_bytes_ref (blob) };
       fixture_start (&self, rules, 1, 0);
       g_test_message ("%u %s", lies[i].status, lies[i].headers);
@@ -92,7 +98,8 @@ test_lies (void)
 static void
 test_endless (void)
 {
-  const ScriptRule rules[] = { { "GET", BLOBS, .status = 200, .blob = fixture_noise (BLOB_BYTES, 1), .is_endless = TRUE } };
+  const ScriptRule rules[] = { { "GET", BLOBS, .status = 200, .blob = fixture_noise (BLOB_BYTES, 1),
+                                 .is_endless = TRUE } };
   g_auto (Fixture) self = { .blob = rules[0].blob };
   fixture_start (&self, rules, 1, 0);
   read_blob (&self);
@@ -103,7 +110,8 @@ test_endless (void)
 static void
 test_endless_range (void)
 {
-  const ScriptRule rules[] = { { "GET", BLOBS, .status = 206, .blob = fixture_noise (BLOB_BYTES, 1), .is_endless = TRUE } };
+  const ScriptRule rules[] = { { "GET", BLOBS, .status = 206, .blob = fixture_noise (BLOB_BYTES, 1),
+                                 .is_endless = TRUE } };
   g_auto (Fixture) self = { .blob = rules[0].blob };
   fixture_start (&self, rules, 1, 0);
   g_assert_false (read_blob (&self));
@@ -152,8 +160,8 @@ test_stalls (void)
 static void
 test_gives_up (void)
 {
-  const ScriptRule rules[]
-    = { { "GET", BLOBS, .status = 206, .blob = fixture_noise (BLOB_BYTES, 1), .is_silent = TRUE } };
+  const ScriptRule rules[] = { { "GET", BLOBS, .status = 206, .blob = fixture_noise (BLOB_BYTES, 1),
+                                 .is_silent = TRUE } };
   g_auto (Fixture) self = { .blob = rules[0].blob };
   fixture_start (&self, rules, 1, 100);
   g_assert_false (read_blob (&self));
@@ -192,7 +200,8 @@ test_size_behind_redirect (void)
   g_assert_cmpuint (size, ==, BLOB_BYTES);
 }
 
-#define MANIFEST "{\"schemaVersion\":2,\"mediaType\":\"" OCI_MANIFEST "\",\"config\":{\"mediaType\":\"a/b\",\"digest\":\"" \
+#define MANIFEST                                                                                            \
+  "{\"schemaVersion\":2,\"mediaType\":\"" OCI_MANIFEST "\",\"config\":{\"mediaType\":\"a/b\",\"digest\":\"" \
   "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"size\":0},\"layers\":[]}"
 #define ANOTHER "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
@@ -212,16 +221,18 @@ test_manifests (void)
     { 200, "Content-Type: text/html", "<html>log in</html>", "v1", NULL, AM_ERROR_INVALID_ARGUMENT },
     { 200, NULL, "", "v1", NULL, AM_ERROR_INVALID_ARGUMENT },
     { 404, NULL, "", "v1", "MANIFEST_UNKNOWN", AM_ERROR_NOT_FOUND },
-    { 403, NULL, "{\"errors\":[{\"code\":\"DENIED\",\"message\":\"no\"}]}", "v1", "DENIED", AM_ERROR_PERMISSION_DENIED },
+    { 403, NULL, "{\"errors\":[{\"code\":\"DENIED\",\"message\":\"no\"}]}", "v1", "DENIED",
+      AM_ERROR_PERMISSION_DENIED },
   };
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
-      const ScriptRule rules[]
-        = { { "GET", "*/manifests/*", .status = rows[i].status, .headers = rows[i].headers, .text = rows[i].text } };
+      const ScriptRule rules[] = { { "GET", "*/manifests/*", .status = rows[i].status, .headers = rows[i].headers,
+                                     .text = rows[i].text } };
       g_auto (Fixture) self = { 0 };
       g_autofree char *type = NULL;
       fixture_start (&self, rules, 1, 0);
-      g_autoptr (GBytes) bytes = repository_get_manifest (NULL, self.repository, rows[i].reference, &type, NULL, &self.error);
+      g_autoptr (GBytes) bytes = repository_get_manifest (NULL, self.repository, rows[i].reference, &type, NULL,
+                                                          &self.error);
       g_test_message ("row %u: %s", i, self.error != NULL ? self.error->message : "fine");
       if (rows[i].code == 0)
         {
@@ -271,7 +282,8 @@ static void
 test_tag_pages (void)
 {
   static const ScriptRule rules[] = {
-    { "GET", "*last=d", .status = 200, .text = "{\"tags\":[\"e\",\"a\"]}", .headers = "Link: <?last=d>; rel=\"next\"" },
+    { "GET", "*last=d", .status = 200, .text = "{\"tags\":[\"e\",\"a\"]}",
+      .headers = "Link: <?last=d>; rel=\"next\"" },
     { "GET", "*last=b", .status = 200, .text = "{\"tags\":[\"c\",\"d\",7,\"../x\"]}",
       .headers = "Link: <@HERE@/v2/team/m/tags/list?last=d>;rel=next" },
     { "GET", "*", .status = 200, .text = "{\"tags\":[\"a\",\"b\"]}",
@@ -323,7 +335,8 @@ test_remove (void)
       const ScriptRule rules[] = { { "DELETE", "*/manifests/v1", .status = rows[i].status } };
       g_auto (Fixture) self = { 0 };
       fixture_start (&self, rules, 1, 0);
-      g_assert_cmpint (repository_remove_manifest (NULL, self.repository, "v1", &self.error), ==, rows[i].reason == NULL);
+      g_assert_cmpint (repository_remove_manifest (NULL, self.repository, "v1", &self.error), ==,
+                       rows[i].reason == NULL);
       g_assert_true (rows[i].reason == NULL || am_error_has_reason (self.error, rows[i].reason));
     }
 }

@@ -13,10 +13,10 @@ typedef struct {
   BlobSink sink;
   gpointer data;
   /* Of the answer that arrives. */
-  guint64 at_bytes;    /* where its next byte belongs */
-  gboolean is_whole;   /* 200: it goes on behind the end we want */
-  gboolean is_done;    /* all that is wanted came; the rest is cut off */
-  GError *final;       /* a failure that no other attempt mends */
+  guint64 at_bytes;  /* where its next byte belongs */
+  gboolean is_whole; /* 200: it goes on behind the end we want */
+  gboolean is_done;  /* all that is wanted came; the rest is cut off */
+  GError *final;     /* a failure that no other attempt mends */
 } BlobRead;
 
 /* The cause is kept as it is; what the HTTP client makes of it on the way out is not shown. */
@@ -30,8 +30,8 @@ fail_finally (BlobRead *self, GError **error)
 static gboolean
 fail_lie (BlobRead *self, GError **error, const char *what)
 {
-  am_fail (&self->final, AM_ERROR_DATA_LOSS, "BlobCorrupt", "%s: blob %s: %s", self->remote->base.display, self->digest,
-           what);
+  am_fail (&self->final, AM_ERROR_DATA_LOSS, "BlobCorrupt", "%s: blob %s: %s", self->remote->base.display,
+           self->digest, what);
   return fail_finally (self, error);
 }
 
@@ -95,9 +95,7 @@ read_attempt (Ctx *ctx, BlobRead *self, GError **error)
   g_autofree char *range = g_strdup_printf ("Range: bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT,
                                             self->position_bytes, self->end_bytes - 1);
   const char *headers[] = { range, NULL };
-  HttpCall call = {
-    .method = "GET", .url = url, .headers = headers, .download = &download, .download_data = self
-  };
+  HttpCall call = { .method = "GET", .url = url, .headers = headers, .download = &download, .download_data = self };
   g_auto (HttpReply) reply = { 0 };
   if (!registry_client_call (ctx, self->remote->client, REGISTRY_PULL, &call, &reply, error))
     return FALSE;

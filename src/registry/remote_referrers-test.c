@@ -97,7 +97,9 @@ test_no_api (Fixture *self, gconstpointer data)
   static const struct {
     guint status;
     const char *headers, *text;
-  } answers[] = { { 404, NULL, NULL }, { 405, NULL, NULL }, { 501, NULL, NULL }, { 200, "Content-Type: text/html", "<html>" } };
+  } answers[] = {
+    { 404, NULL, NULL }, { 405, NULL, NULL }, { 501, NULL, NULL }, { 200, "Content-Type: text/html", "<html>" }
+  };
   for (guint i = 0; i < G_N_ELEMENTS (answers); i++)
     {
       const ScriptRule rules[] = {

@@ -105,14 +105,13 @@ change_fallback (Ctx *ctx, Remote *self, const Digest *subject, const Digest *re
       g_autoptr (GBytes) old = get_fallback (ctx, self, subject, &failure);
       if (failure == NULL && old == NULL && descriptor == NULL)
         return TRUE;
-      g_autoptr (GBytes) index
-        = failure == NULL ? change_index (old, referrer, descriptor, &is_so, &failure) : NULL;
+      g_autoptr (GBytes) index = failure == NULL ? change_index (old, referrer, descriptor, &is_so, &failure) : NULL;
       if (index != NULL && is_so)
         return TRUE;
       if (index == NULL || !repository_put_manifest (ctx, &self->base, tag, OCI_INDEX, index, NULL, &failure))
         {
-          g_propagate_prefixed_error (error, g_steal_pointer (&failure), "%s: list of referrers in tag %s: ",
-                                      self->base.display, tag);
+          g_propagate_prefixed_error (error, g_steal_pointer (&failure),
+                                      "%s: list of referrers in tag %s: ", self->base.display, tag);
           return FALSE;
         }
     }
@@ -132,7 +131,8 @@ remote_tell_referrer (Ctx *ctx, Remote *self, GBytes *bytes, const char *media_t
 }
 
 gboolean
-remote_find_subject (Ctx *ctx, Remote *self, const char *selector, gboolean *out_has, Digest *out_subject, GError **error)
+remote_find_subject (Ctx *ctx, Remote *self, const char *selector, gboolean *out_has, Digest *out_subject,
+                     GError **error)
 {
   g_autoptr (GError) failure = NULL;
   g_autofree char *type = NULL;

@@ -88,8 +88,8 @@ remote_upload_offset (Ctx *ctx, Remote *self, char **location, guint64 *out_offs
   if (!remote_follow_location (&reply, url, location, error))
     return FALSE;
   return read_offset (&reply, out_offset)
-         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s: the registry does not tell how much of an upload it has",
-                     self->base.display);
+         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
+                     "%s: the registry does not tell how much of an upload it has", self->base.display);
 }
 
 gboolean
@@ -123,8 +123,8 @@ remote_close_upload (Ctx *ctx, Remote *self, const char *location, const Digest 
       if (!remote_has_blob (ctx, self, digest, &has, error))
         return FALSE;
       return has
-             || am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "%s: the registry has forgotten the upload",
-                         self->base.display);
+             || am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN",
+                         "%s: the registry has forgotten the upload", self->base.display);
     }
   g_propagate_error (error, g_steal_pointer (&failure));
   return FALSE;

@@ -33,8 +33,8 @@ typedef struct {
   Recipe *(*get_recipe) (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
   gboolean (*read_chunks) (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
                            TransferProgress progress, gpointer data, GError **error);
-  GBytes *(*get_manifest) (Ctx *ctx, Repository *self, const char *reference, char **out_media_type, Digest *out_digest,
-                           GError **error);
+  GBytes *(*get_manifest) (Ctx *ctx, Repository *self, const char *reference, char **out_media_type,
+                           Digest *out_digest, GError **error);
   gboolean (*put_manifest) (Ctx *ctx, Repository *self, const char *reference, const char *media_type, GBytes *bytes,
                             Digest *out_digest, GError **error);
   GPtrArray *(*list_tags) (Ctx *ctx, Repository *self, GError **error);
@@ -70,8 +70,8 @@ gboolean repository_read_blob (Ctx *ctx, Repository *self, const Digest *digest,
 Recipe *repository_get_recipe (Ctx *ctx, Repository *self, const Digest *digest, GError **error);
 /* Fetches, decodes and verifies the chunks whose byte in `wanted` (one for each of the recipe) is not 0, in
  * parallel, in any order. Each chunk comes to the sink exactly once. */
-gboolean repository_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted, ChunkSink sink,
-                                 TransferProgress progress, gpointer data, GError **error);
+gboolean repository_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, const guint8 *wanted,
+                                 ChunkSink sink, TransferProgress progress, gpointer data, GError **error);
 /* Manifest or index by tag or digest text, at most 4 MiB, its digest verified against a digest reference and
  * against Docker-Content-Digest. `out_media_type` (caller frees) and `out_digest` may be NULL.
  * NOT_FOUND (reason MANIFEST_UNKNOWN) names the object and where it was looked for. */

@@ -42,8 +42,8 @@ push (Fixture *self, Repository *repository, GBytes *bytes, gboolean tell_digest
   Digest expected, actual;
   fixture_digest (bytes, &expected);
   *progress = (FixtureProgress){ 0 };
-  repository_push_blob (self->ctx, repository, content, tell_digest ? &expected : NULL, NULL, fixture_progress, progress,
-                        &actual, &error);
+  repository_push_blob (self->ctx, repository, content, tell_digest ? &expected : NULL, NULL, fixture_progress,
+                        progress, &actual, &error);
   g_assert_no_error (error);
   g_assert_true (digest_equal (&expected, &actual));
   g_assert_cmpuint (progress->logical, ==, g_bytes_get_size (bytes));
@@ -86,10 +86,18 @@ test_ranges (Fixture *self, gconstpointer data)
     guint64 offset, size;
     gboolean is_fine;
   } ranges[] = {
-    { 0, 0, TRUE },           { 0, 1, TRUE },        { 5, 4 * MIB, TRUE },           { 10 * MIB - 1, 1, TRUE },
-    { 10 * MIB, 0, TRUE },    { 7, G_MAXUINT64, TRUE }, { 10 * MIB, G_MAXUINT64, TRUE },
-    { 10 * MIB, 1, FALSE },   { 10 * MIB + 1, 0, FALSE },  { 10 * MIB + 1, G_MAXUINT64, FALSE },
-    { 1, 10 * MIB, FALSE },   { 5, G_MAXUINT64 - 1, FALSE },
+    { 0, 0, TRUE },
+    { 0, 1, TRUE },
+    { 5, 4 * MIB, TRUE },
+    { 10 * MIB - 1, 1, TRUE },
+    { 10 * MIB, 0, TRUE },
+    { 7, G_MAXUINT64, TRUE },
+    { 10 * MIB, G_MAXUINT64, TRUE },
+    { 10 * MIB, 1, FALSE },
+    { 10 * MIB + 1, 0, FALSE },
+    { 10 * MIB + 1, G_MAXUINT64, FALSE },
+    { 1, 10 * MIB, FALSE },
+    { 5, G_MAXUINT64 - 1, FALSE },
   };
   g_autoptr (GBytes) bytes = fixture_noise (10 * MIB, 1);
   const guint8 *all = g_bytes_get_data (bytes, NULL);
@@ -128,7 +136,8 @@ test_chunks (Fixture *self, gconstpointer data)
   memset (wanted, 1, recipe->entries->len);
   ChunkCollector collector;
   chunk_collector_init (&collector, g_bytes_get_size (model));
-  repository_read_chunks (self->ctx, self->repository, recipe, wanted, chunk_collector_take, NULL, &collector, &error);
+  repository_read_chunks (self->ctx, self->repository, recipe, wanted, chunk_collector_take, NULL, &collector,
+                          &error);
   g_assert_no_error (error);
   g_assert_cmpuint (collector.n_chunks, ==, recipe->entries->len);
   g_assert_cmpuint (collector.n_again, ==, 0);
@@ -246,8 +255,7 @@ test_broken_content (Fixture *self, gconstpointer data)
   ctx_cancel (self->ctx);
   g_autoptr (Reader) whole = reader_new_bytes (bytes);
   g_clear_error (&error);
-  g_assert_false (
-    repository_push_blob (self->ctx, self->repository, whole, NULL, NULL, NULL, NULL, NULL, &error));
+  g_assert_false (repository_push_blob (self->ctx, self->repository, whole, NULL, NULL, NULL, NULL, NULL, &error));
   g_assert_true (am_error_is (error, AM_ERROR_CANCELLED));
 }
 
@@ -343,8 +351,8 @@ referrers (Fixture *self, const Digest *subject, const char *type)
 {
   g_autoptr (GError) error = NULL;
   g_autofree char *next = NULL;
-  g_autoptr (GBytes) index
-    = manifest_store_referrers (self->ctx, self->store.blobs, "team/m", subject, type, NULL, &next, &error);
+  g_autoptr (GBytes) index = manifest_store_referrers (self->ctx, self->store.blobs, "team/m", subject, type, NULL,
+                                                       &next, &error);
   g_assert_no_error (error);
   g_assert_null (next);
   return g_strndup (g_bytes_get_data (index, NULL), g_bytes_get_size (index));
@@ -390,8 +398,9 @@ test_referrers_pages (Fixture *self, gconstpointer data)
       Digest digest;
       char text[DIGEST_STRING_SIZE];
       digest_of (DIGEST_SHA256, &i, sizeof i, &digest);
-      g_autofree char *entry = g_strdup_printf ("{\"annotations\":{\"p\":\"%s\"},\"digest\":\"%s\",\"mediaType\":\"a/b\",\"size\":1}",
-                                                padding, digest_format (&digest, text));
+      g_autofree char *entry = g_strdup_printf (
+        "{\"annotations\":{\"p\":\"%s\"},\"digest\":\"%s\",\"mediaType\":\"a/b\",\"size\":1}", padding,
+        digest_format (&digest, text));
       g_assert_true (referrer_put (self->ctx, self->store.objects, "team/m", &subject, &digest, entry, NULL));
     }
   g_autoptr (GHashTable) seen = g_hash_table_new_full (digest_hash, digest_equal_func, g_free, NULL);
@@ -403,8 +412,8 @@ test_referrers_pages (Fixture *self, gconstpointer data)
     {
       g_autofree char *next = NULL;
       g_autoptr (GError) error = NULL;
-      g_autoptr (GBytes) page
-        = manifest_store_referrers (self->ctx, blobs, "team/m", &subject, NULL, after, &next, &error);
+      g_autoptr (GBytes) page = manifest_store_referrers (self->ctx, blobs, "team/m", &subject, NULL, after, &next,
+                                                          &error);
       g_assert_no_error (error);
       /* No page reads what is for another: the 13 that fit, one that does not, two listings. */
       g_assert_cmpuint (object_store_fault_count (counted), <=, 14 * 3 + 2);

@@ -37,8 +37,7 @@ stat_member (Ctx *ctx, Local *self, const Digest *digest, BlobInfo *out_info, GE
   gboolean is_linked = FALSE;
   if (!layer_link_exists (ctx, objects_of (self), self->base.name, digest, &is_linked, error))
     return FALSE;
-  return is_linked ? blob_store_stat (ctx, self->blobs, digest, out_info, error)
-                   : fail_no_blob (self, digest, error);
+  return is_linked ? blob_store_stat (ctx, self->blobs, digest, out_info, error) : fail_no_blob (self, digest, error);
 }
 
 static gboolean

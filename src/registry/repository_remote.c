@@ -34,7 +34,9 @@ ask_size_by_get (Ctx *ctx, Remote *self, const char *url, guint64 *out_size, GEr
 {
   static const char *const headers[] = { "Range: bytes=0-0", NULL };
   static const guint empty[] = { 416, 0 };
-  HttpCall call = { .method = "GET", .url = url, .headers = headers, .accept_statuses = empty, .reply_limit_bytes = 4096 };
+  HttpCall call = {
+    .method = "GET", .url = url, .headers = headers, .accept_statuses = empty, .reply_limit_bytes = 4096
+  };
   g_auto (HttpReply) reply = { 0 };
   guint64 first, last;
   if (!registry_client_call (ctx, self->client, REGISTRY_PULL, &call, &reply, error))
@@ -124,7 +126,8 @@ manifest_problem (Remote *self, const char *reference, GError *failure)
 
 /* The bytes must have the digest that was asked for and the one that the registry tells. */
 static gboolean
-check_manifest (Remote *self, const char *reference, GBytes *bytes, const char *told, Digest *out_digest, GError **error)
+check_manifest (Remote *self, const char *reference, GBytes *bytes, const char *told, Digest *out_digest,
+                GError **error)
 {
   Digest wanted[2];
   guint n_wanted = 0;
@@ -142,8 +145,8 @@ check_manifest (Remote *self, const char *reference, GBytes *bytes, const char *
       digest_of (wanted[i].algorithm, data, size, &actual);
       if (!digest_equal (&actual, &wanted[i]))
         return am_fail (error, AM_ERROR_DATA_LOSS, "DIGEST_INVALID",
-                        "%s: what came as \"%s\" is damaged or something else: its digest is not %s", self->base.display,
-                        reference, digest_format (&wanted[i], text));
+                        "%s: what came as \"%s\" is damaged or something else: its digest is not %s",
+                        self->base.display, reference, digest_format (&wanted[i], text));
     }
   return TRUE;
 }
@@ -179,7 +182,8 @@ remote_get_manifest (Ctx *ctx, Repository *base, const char *reference, char **o
       g_propagate_error (error, manifest_problem (self, reference, failure));
       return NULL;
     }
-  if (!check_manifest (self, reference, reply.body, http_reply_header (&reply, "docker-content-digest"), &digest, error))
+  if (!check_manifest (self, reference, reply.body, http_reply_header (&reply, "docker-content-digest"), &digest,
+                       error))
     return NULL;
   if (out_media_type != NULL)
     {
@@ -225,8 +229,8 @@ remote_put_manifest (Ctx *ctx, Repository *base, const char *reference, const ch
   if (told != NULL && digest_parse (told, &wanted, NULL) && wanted.algorithm == digest.algorithm
       && !digest_equal (&wanted, &digest))
     return am_fail (error, AM_ERROR_DATA_LOSS, "DIGEST_INVALID",
-                    "%s stored the manifest under %s, but its digest is another: the registry changed it", base->display,
-                    told);
+                    "%s stored the manifest under %s, but its digest is another: the registry changed it",
+                    base->display, told);
   if (http_reply_header (&reply, "oci-subject") == NULL
       && !remote_tell_referrer (ctx, self, bytes, media_type, &digest, error))
     return FALSE;

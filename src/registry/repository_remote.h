@@ -6,15 +6,15 @@
 #include "registry/repository.h"
 
 typedef struct {
-  const char *host;       /* "registry.example:5000" */
+  const char *host; /* "registry.example:5000" */
   gboolean plain_http;
   const char *ca_file;
   gboolean insecure_skip_verify;
   const char *username, *password; /* both or none */
-  guint n_parallel;       /* connections for read_chunks and pushing frames; 0: 4 */
-  const char *resume_dir; /* where sessions of interrupted pushes are remembered; NULL: not at all */
-  gboolean plain_oci;     /* never use the chunk wire, even where it is offered */
-  gint64 no_progress_timeout_ms; /* 0: 120 s without a byte in either direction */
+  guint n_parallel;                /* connections for read_chunks and pushing frames; 0: 4 */
+  const char *resume_dir;          /* where sessions of interrupted pushes are remembered; NULL: not at all */
+  gboolean plain_oci;              /* never use the chunk wire, even where it is offered */
+  gint64 no_progress_timeout_ms;   /* 0: 120 s without a byte in either direction */
   gint64 retry_base_ms; /* 0: 250; the pause before a second attempt, doubled with each further one up to 10 s */
 } RegistryConfig;
 

@@ -131,7 +131,8 @@ ranged (const ScriptRule *rule, HttpRequest *req, HttpResponse *res, gboolean ha
   last = MIN (last, total - 1);
   if (!has_range)
     http_response_headerf (res, "Content-Range",
-                           "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, first, last, total);
+                           "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, first, last,
+                           total);
   return g_bytes_new_from_bytes (rule->blob, first, last - first + 1);
 }
 
@@ -169,7 +170,8 @@ answer (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 }
 
 void
-scripted_registry_start (ScriptedRegistry *self, const ScriptRule *rules, guint n_rules, const ScriptedRegistry *other)
+scripted_registry_start (ScriptedRegistry *self, const ScriptRule *rules, guint n_rules,
+                         const ScriptedRegistry *other)
 {
   static const HttpRoute routes[] = {
     { "GET", "/{any+}", answer, 0, FALSE },
@@ -181,8 +183,9 @@ scripted_registry_start (ScriptedRegistry *self, const ScriptRule *rules, guint 
   };
   g_autoptr (GError) error = NULL;
   am_log_init (AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
-  HttpServerConfig config
-    = { .listen_address = "127.0.0.1:0", .routes = routes, .n_routes = G_N_ELEMENTS (routes), .service = self };
+  HttpServerConfig config = {
+    .listen_address = "127.0.0.1:0", .routes = routes, .n_routes = G_N_ELEMENTS (routes), .service = self
+  };
   *self = (ScriptedRegistry){ .rules = rules, .n_rules = n_rules, .other_url = other != NULL ? other->url : NULL };
   if (other != NULL)
     self->elsewhere_url = g_strdup_printf ("http://localhost:%u", http_server_port (other->server));
@@ -233,7 +236,8 @@ scripted_registry_client (ScriptedRegistry *self, gint64 no_progress_timeout_ms)
                             .username = "u",
                             .password = "p",
                             .n_parallel = 1,
-                            .no_progress_timeout_ms = no_progress_timeout_ms > 0 ? no_progress_timeout_ms : NO_PROGRESS_MS,
+                            .no_progress_timeout_ms = no_progress_timeout_ms > 0 ? no_progress_timeout_ms
+                                                                                 : NO_PROGRESS_MS,
                             .retry_base_ms = 1 };
   Repository *repository = repository_remote_new (&config, "team/m", &error);
   g_assert_no_error (error);

@@ -52,8 +52,13 @@ test_add (void)
 static const struct {
   const char *url, *origin;
 } origins[] = {
-  { "https://H/x?y", "https://h:443" }, { "http://h:80", "http://h:80" }, { "http://h", "http://h:80" },
-  { "https://[::1]:5/x", "https://[::1]:5" }, { "ftp://h", NULL }, { "h/x", NULL }, { NULL, NULL },
+  { "https://H/x?y", "https://h:443" },
+  { "http://h:80", "http://h:80" },
+  { "http://h", "http://h:80" },
+  { "https://[::1]:5/x", "https://[::1]:5" },
+  { "ftp://h", NULL },
+  { "h/x", NULL },
+  { NULL, NULL },
 };
 
 static void

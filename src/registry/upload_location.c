@@ -20,8 +20,9 @@ url_origin (const char *url)
 char *
 upload_location_resolve (const char *request_url, const char *location, GError **error)
 {
-  g_autofree char *resolved
-    = location == NULL ? NULL : g_uri_resolve_relative (request_url, location, G_URI_FLAGS_ENCODED, NULL);
+  g_autofree char *resolved = location == NULL
+                                ? NULL
+                                : g_uri_resolve_relative (request_url, location, G_URI_FLAGS_ENCODED, NULL);
   g_autofree char *origin = url_origin (resolved);
   if (origin == NULL)
     return am_fail_null (error, AM_ERROR_FAILED_PRECONDITION, "BLOB_UPLOAD_INVALID",

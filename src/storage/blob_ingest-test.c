@@ -140,12 +140,9 @@ static void
 test_mixed (StorageFixture *self, gconstpointer data)
 {
   static const Step rows[][8] = {
-    { RAW, FRAME, RAW, FRAME, SAVE, SAVE, SAVE, SAVE },
-    { FRAME, RAW, REF, RAW, REOPEN, SAVE, REOPEN, SAVE },
-    { RAW, REOPEN, FRAME, REOPEN, RAW, REOPEN, REF, REOPEN },
-    { FRAME, REOPEN, RAW, RAW, SAVE, REF, REOPEN, SAVE },
-    { REF, REF, REF, REF, REOPEN, SAVE, SAVE, SAVE },
-    { REF, SAVE, RAW, SAVE, RAW, SAVE, RAW, SAVE },
+    { RAW, FRAME, RAW, FRAME, SAVE, SAVE, SAVE, SAVE },       { FRAME, RAW, REF, RAW, REOPEN, SAVE, REOPEN, SAVE },
+    { RAW, REOPEN, FRAME, REOPEN, RAW, REOPEN, REF, REOPEN }, { FRAME, REOPEN, RAW, RAW, SAVE, REF, REOPEN, SAVE },
+    { REF, REF, REF, REF, REOPEN, SAVE, SAVE, SAVE },         { REF, SAVE, RAW, SAVE, RAW, SAVE, RAW, SAVE },
   };
   static const gsize sizes[] = { 1000, MiB, MiB + 1, 5 * MiB, 30 * MiB };
   for (gsize s = 0; s < G_N_ELEMENTS (sizes); s++)

@@ -133,7 +133,7 @@ commit_chunk (Ctx *ctx, BlobIngest *self, const char *prefix, RecipeEntry *out_e
       || !object_writer_commit (ctx, self->writer, key, OBJECT_COMMIT_LAZY, error))
     return FALSE;
   g_clear_pointer (&self->writer, object_writer_free);
-  *out_entry = (RecipeEntry) { .decoded_size = header.decoded_size, .encoded_size = header.encoded_size };
+  *out_entry = (RecipeEntry){ .decoded_size = header.decoded_size, .encoded_size = header.encoded_size };
   memcpy (out_entry->digest, header.digest.bytes, CHUNK_DIGEST_SIZE);
   return TRUE;
 }

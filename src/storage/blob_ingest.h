@@ -11,11 +11,11 @@
 
 typedef struct {
   BlobStore *blobs;
-  GArray *entries;  /* RecipeEntry of whole chunks; borrowed from the session's state */
-  Sha256 blob_sha;  /* over everything that went into a chunk, the open one included */
+  GArray *entries;     /* RecipeEntry of whole chunks; borrowed from the session's state */
+  Sha256 blob_sha;     /* over everything that went into a chunk, the open one included */
   guint64 start_bytes; /* decoded bytes in whole chunks: where the open chunk begins */
   Sha256 boundary_sha; /* over them */
-  ChunkPlan *plan;  /* NULL until the first bytes told where to cut */
+  ChunkPlan *plan;     /* NULL until the first bytes told where to cut */
   ChunkEncoder *encoder;
   /* The open chunk. */
   ObjectWriter *writer;
@@ -30,7 +30,7 @@ typedef struct {
   ChunkHeader frame;
   ChunkReader *referenced;
   gboolean took_references; /* since the flag was cleared */
-  Ctx *ctx; /* of the call in progress, for the parser's events */
+  Ctx *ctx;                 /* of the call in progress, for the parser's events */
 } BlobIngest;
 
 void blob_ingest_init (BlobIngest *self, BlobStore *blobs, GArray *entries);

@@ -200,7 +200,8 @@ random_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, g
 {
   BlobRandom *self = (BlobRandom *) base;
   BlobReader *reader = self->reader;
-  if ((reader->failed || reader->offset_bytes != offset_bytes) && !blob_reader_seek (ctx, reader, offset_bytes, error))
+  if ((reader->failed || reader->offset_bytes != offset_bytes)
+      && !blob_reader_seek (ctx, reader, offset_bytes, error))
     return FALSE;
   for (gsize done = 0; done < size;)
     {
@@ -229,7 +230,7 @@ blob_store_open_reader (Ctx *ctx, BlobStore *store, const Digest *digest, GError
   if (reader == NULL)
     return NULL;
   BlobRandom *self = g_new0 (BlobRandom, 1);
-  self->base = (Reader) { &klass, reader->size_bytes };
+  self->base = (Reader){ &klass, reader->size_bytes };
   self->reader = reader;
   return &self->base;
 }

@@ -262,7 +262,8 @@ test_chunks (StorageFixture *self, gconstpointer data)
       ChunkDigest named = fixture_chunk_digest (wanted + recipe->starts[i], entry->decoded_size);
       gboolean has = FALSE;
       g_assert_cmpmem (named.bytes, 32, entry->digest, 32);
-      g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, entry->digest, chunk, &error), ==, entry->decoded_size);
+      g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, entry->digest, chunk, &error), ==,
+                       entry->decoded_size);
       g_assert_cmpint (memcmp (chunk, wanted + recipe->starts[i], entry->decoded_size), ==, 0);
       g_autoptr (Reader) frame = blob_store_open_chunk (NULL, self->blobs, entry->digest, &error);
       g_assert_no_error (error);

@@ -56,7 +56,8 @@ static gpointer
 fail_unknown (GError **error, const Digest *digest)
 {
   char text[DIGEST_STRING_SIZE];
-  return am_fail_null (error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN", "there is no blob %s", digest_format (digest, text));
+  return am_fail_null (error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN", "there is no blob %s",
+                       digest_format (digest, text));
 }
 
 Recipe *
@@ -96,7 +97,7 @@ blob_store_stat (Ctx *ctx, BlobStore *self, const Digest *digest, BlobInfo *out_
   ObjectInfo object;
   if (object_store_stat (ctx, self->objects, key, &object, &problem))
     {
-      *out_info = (BlobInfo) { object.size_bytes, object.size_bytes, 0 };
+      *out_info = (BlobInfo){ object.size_bytes, object.size_bytes, 0 };
       return TRUE;
     }
   if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
@@ -107,7 +108,7 @@ blob_store_stat (Ctx *ctx, BlobStore *self, const Digest *digest, BlobInfo *out_
   g_autoptr (Recipe) recipe = blob_store_read_recipe (ctx, self, digest, error);
   if (recipe == NULL)
     return FALSE;
-  *out_info = (BlobInfo) { recipe->blob_size, recipe_encoded_bytes (recipe), recipe->entries->len };
+  *out_info = (BlobInfo){ recipe->blob_size, recipe_encoded_bytes (recipe), recipe->entries->len };
   return TRUE;
 }
 
@@ -139,8 +140,8 @@ blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize limit_byt
   guint64 size = blob_reader_size (reader);
   if (size > limit_bytes)
     return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
-                         "blob %s is larger than the limit of %" G_GSIZE_FORMAT " bytes", digest_format (digest, text),
-                         limit_bytes);
+                         "blob %s is larger than the limit of %" G_GSIZE_FORMAT " bytes",
+                         digest_format (digest, text), limit_bytes);
   g_autofree guint8 *data = g_malloc (size + 1);
   for (gsize done = 0; done < size;)
     {
@@ -153,8 +154,8 @@ blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize limit_byt
   Digest actual;
   digest_of (digest->algorithm, data, size, &actual);
   if (!digest_equal (digest, &actual))
-    return am_fail_null (error, AM_ERROR_DATA_LOSS, "BlobCorrupt", "blob %s is damaged: its bytes have another digest",
-                         digest_format (digest, text));
+    return am_fail_null (error, AM_ERROR_DATA_LOSS, "BlobCorrupt",
+                         "blob %s is damaged: its bytes have another digest", digest_format (digest, text));
   return g_bytes_new_take (g_steal_pointer (&data), size);
 }
 

@@ -72,8 +72,8 @@ verify_chunk (Ctx *ctx, ChunkReader *reader, const RecipeEntry *entry, Sha256 *b
   if (memcmp (actual, entry->digest, sizeof actual) == 0)
     return TRUE;
   g_autofree char *key = chunk_key (entry->digest);
-  return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s: damaged chunk: its bytes have another digest",
-                  key);
+  return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt",
+                  "object %s: damaged chunk: its bytes have another digest", key);
 }
 
 static gboolean

@@ -37,7 +37,7 @@ struct ChunkEncoder {
   gboolean probed;
   ChunkEncoding encoding;
   Coder coders[MAX_PLANES]; /* of each plane */
-  guint8 *planes;   /* MAX_PLANES x PLANE_BYTES */
+  guint8 *planes;           /* MAX_PLANES x PLANE_BYTES */
   guint8 *out;
 };
 
@@ -248,14 +248,10 @@ static const struct {
   guint unit_bytes;
   Candidate candidate;
 } candidates[] = {
-  { 2, { CHUNK_ENCODING_SPLIT2, CODER_ENTROPY } },
-  { 4, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } },
-  { 1, { CHUNK_ENCODING_ZSTD, CODER_ENTROPY } },
-  { 8, { CHUNK_ENCODING_ZSTD, CODER_MATCHES } },
-  { 8, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } },
-  { 0, { CHUNK_ENCODING_ZSTD, CODER_MATCHES } },
-  { 0, { CHUNK_ENCODING_SPLIT2, CODER_ENTROPY } },
-  { 0, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } },
+  { 2, { CHUNK_ENCODING_SPLIT2, CODER_ENTROPY } }, { 4, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } },
+  { 1, { CHUNK_ENCODING_ZSTD, CODER_ENTROPY } },   { 8, { CHUNK_ENCODING_ZSTD, CODER_MATCHES } },
+  { 8, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } }, { 0, { CHUNK_ENCODING_ZSTD, CODER_MATCHES } },
+  { 0, { CHUNK_ENCODING_SPLIT2, CODER_ENTROPY } }, { 0, { CHUNK_ENCODING_SPLIT4, CODER_ENTROPY } },
 };
 
 /* Bytes a plane of the sample saves with what suits it best: `coder`, the rank code, or none. */

@@ -150,9 +150,21 @@ check_roundtrip (ChunkEncoder *encoder, BytesKind kind, guint unit_bytes, gsize 
 static void
 test_roundtrip (void)
 {
-  static const gsize sizes[] = { 1, 2, 3, 4, 5, 7, 8, 9, 31, 63, 64, 65, 66, 127, 129, 1000, 32767, 32768, 32771,
-                                 STRIPE - 65, STRIPE - 3, STRIPE - 2, STRIPE - 1, STRIPE, STRIPE + 1, STRIPE + 2,
-                                 STRIPE + 3, 2 * STRIPE - 1, 2 * STRIPE, 2 * STRIPE + 1 };
+  static const gsize sizes[] = { 1,          2,
+                                 3,          4,
+                                 5,          7,
+                                 8,          9,
+                                 31,         63,
+                                 64,         65,
+                                 66,         127,
+                                 129,        1000,
+                                 32767,      32768,
+                                 32771,      STRIPE - 65,
+                                 STRIPE - 3, STRIPE - 2,
+                                 STRIPE - 1, STRIPE,
+                                 STRIPE + 1, STRIPE + 2,
+                                 STRIPE + 3, 2 * STRIPE - 1,
+                                 2 * STRIPE, 2 * STRIPE + 1 };
   static const guint units[] = { 0, 1, 2, 4, 8 };
   g_autoptr (ChunkEncoder) encoder = chunk_encoder_new ();
   guint encodings = 0;
@@ -334,7 +346,8 @@ test_every_flip (void)
       g_assert_cmpint (plain.header.encoding, ==, one_of_each[i].encoding);
       for (gsize bit = 0; bit < 8 * (gsize) frame->len; bit++)
         n_harmless += flip_is_harmless (frame, bit, plain.decoded);
-      g_test_message ("encoding %u: %u of %u flips change nothing", plain.header.encoding, n_harmless, 8 * frame->len);
+      g_test_message ("encoding %u: %u of %u flips change nothing", plain.header.encoding, n_harmless,
+                      8 * frame->len);
       g_assert_cmpuint (100 * n_harmless, <=, plain.header.encoding == CHUNK_ENCODING_NONE ? 0 : 8 * frame->len);
     }
 }
@@ -470,14 +483,14 @@ test_lies_of_the_planes (void)
     guint32 word;
     const char *part;
   } rows[] = {
-    { 0, "disagree" },                    /* no bytes */
-    { 1003, "disagree" },                 /* coded and not smaller */
+    { 0, "disagree" },    /* no bytes */
+    { 1003, "disagree" }, /* coded and not smaller */
     { 0x7fffffff, "disagree" },
-    { 0x80000000u, "disagree" },          /* raw and of no size */
-    { 0x80000000u | 1002, "disagree" },   /* raw and of another size */
+    { 0x80000000u, "disagree" },        /* raw and of no size */
+    { 0x80000000u | 1002, "disagree" }, /* raw and of another size */
     { 0x80000000u | 1004, "disagree" },
     { 0xffffffffu, "disagree" },
-    { 1002, "disagree" },                 /* more than the frame has */
+    { 1002, "disagree" }, /* more than the frame has */
     { 5, "cannot be read" },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
@@ -522,8 +535,8 @@ test_stripe_cut (void)
         {
           g_autoptr (GError) error = NULL;
           g_autofree guint8 *copy = g_memdup2 (frame->data + CHUNK_HEADER_SIZE, n);
-          g_assert_cmpint (chunk_decoder_stripe (decoder, one_of_each[i].encoding, copy, n, out, sizeof out, &error), ==,
-                           n == whole);
+          g_assert_cmpint (chunk_decoder_stripe (decoder, one_of_each[i].encoding, copy, n, out, sizeof out, &error),
+                           ==, n == whole);
           if (n < whole)
             fixture_assert_error (&error, AM_ERROR_DATA_LOSS, "ChunkCorrupt");
         }

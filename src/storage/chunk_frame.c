@@ -83,15 +83,15 @@ chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsi
   chunk_encoder_begin (self, unit_bytes);
   for (gsize done = 0; done < size; done += CHUNK_STRIPE_BYTES)
     end += chunk_encoder_stripe_into (self, data + done, MIN (size - done, CHUNK_STRIPE_BYTES), out + end);
-  ChunkHeader header
-    = { chunk_encoder_encoding (self), (guint32) size, (guint32) (end - CHUNK_HEADER_SIZE), *digest };
+  ChunkHeader header = { chunk_encoder_encoding (self), (guint32) size, (guint32) (end - CHUNK_HEADER_SIZE),
+                         *digest };
   chunk_header_write (&header, out);
   return end;
 }
 
 void
-chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size,
-              const ChunkDigest *digest, GByteArray *out)
+chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const ChunkDigest *digest,
+              GByteArray *out)
 {
   guint start = out->len;
   g_byte_array_set_size (out, (guint) (start + chunk_frame_bound (size)));
@@ -108,8 +108,8 @@ struct ChunkParser {
   ChunkDecoder *decoder;
   ChunkHeader header;
   Want want;
-  gsize wanted;        /* bytes of the current item, from its start */
-  gsize have;          /* of them, in `pending` */
+  gsize wanted;         /* bytes of the current item, from its start */
+  gsize have;           /* of them, in `pending` */
   guint32 decoded_left; /* of the frame */
   guint32 encoded_left;
   guint8 *pending;
@@ -205,15 +205,14 @@ static gboolean
 take_stripe (ChunkParser *self, const guint8 *stored, GError **error)
 {
   gsize decoded = MIN (self->decoded_left, CHUNK_STRIPE_BYTES);
-  guint8 *out
-    = self->target != NULL ? self->target + (self->header.decoded_size - self->decoded_left) : self->decoded;
+  guint8 *out = self->target != NULL ? self->target + (self->header.decoded_size - self->decoded_left)
+                                     : self->decoded;
   g_autoptr (GError) problem = NULL;
   if (!chunk_decoder_stripe (self->decoder, self->header.encoding, stored, self->wanted, out, decoded, &problem))
     return fail_invalid (error, problem->message);
   self->decoded_left -= (guint32) decoded;
   self->encoded_left -= (guint32) self->wanted;
-  return self->events->stripe (self->data, stored, self->wanted, out, decoded, error)
-         && expect_next (self, error);
+  return self->events->stripe (self->data, stored, self->wanted, out, decoded, error) && expect_next (self, error);
 }
 
 gboolean

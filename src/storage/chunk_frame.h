@@ -65,8 +65,8 @@ ChunkEncoding chunk_encoder_encoding (const ChunkEncoder *self);
 /* No frame of so many decoded bytes is longer. */
 gsize chunk_frame_bound (gsize decoded_size);
 /* Whole chunk in memory: header and payload into memory of chunk_frame_bound() bytes; returns how many. */
-gsize chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const ChunkDigest *digest,
-                         guint8 *out);
+gsize chunk_encode_into (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size,
+                         const ChunkDigest *digest, guint8 *out);
 /* The same appended to `out`. */
 void chunk_encode (ChunkEncoder *self, guint unit_bytes, const guint8 *data, gsize size, const ChunkDigest *digest,
                    GByteArray *out);

@@ -189,16 +189,11 @@ random_size (void)
 {
   switch (g_test_rand_int_range (0, 6))
     {
-    case 0:
-      return (guint64) g_test_rand_int_range (1, 100);
-    case 1:
-      return SMALL - (guint64) g_test_rand_int_range (0, 3);
-    case 2:
-      return LARGE + (guint64) g_test_rand_int_range (0, 3);
-    case 3:
-      return (guint64) g_test_rand_int_range (1, (gint32) LARGE);
-    default:
-      return (guint64) g_test_rand_int_range (1, 20 * MiB);
+    case 0: return (guint64) g_test_rand_int_range (1, 100);
+    case 1: return SMALL - (guint64) g_test_rand_int_range (0, 3);
+    case 2: return LARGE + (guint64) g_test_rand_int_range (0, 3);
+    case 3: return (guint64) g_test_rand_int_range (1, (gint32) LARGE);
+    default: return (guint64) g_test_rand_int_range (1, 20 * MiB);
     }
 }
 
@@ -350,9 +345,9 @@ test_safetensors (void)
   const gsize sizes[] = { 200, 0, 300, LARGE, 0, 17 * MiB, 4 };
   g_autoptr (GBytes) bytes = fixture_safetensors (1, "BF16", 2, sizes, G_N_ELEMENTS (sizes), 1000);
   gsize h = 8 + 1000;
-  g_autofree char *wanted = g_strdup_printf (
-    "0+%zu/0 %zu+500/2 %zu+%zu/2 %zu+%zu/2 %zu+%zu/2 %zu+%zu/2 %zu+4/2", h, h, h + 500, LARGE, h + 500 + LARGE, 8 * MiB,
-    h + 500 + LARGE + 8 * MiB, 8 * MiB, h + 500 + LARGE + 16 * MiB, MiB, h + 500 + LARGE + 17 * MiB);
+  g_autofree char *wanted = g_strdup_printf ("0+%zu/0 %zu+500/2 %zu+%zu/2 %zu+%zu/2 %zu+%zu/2 %zu+%zu/2 %zu+4/2", h,
+                                             h, h + 500, LARGE, h + 500 + LARGE, 8 * MiB, h + 500 + LARGE + 8 * MiB,
+                                             8 * MiB, h + 500 + LARGE + 16 * MiB, MiB, h + 500 + LARGE + 17 * MiB);
   check_probe (bytes, wanted);
 }
 
@@ -383,10 +378,10 @@ gguf_bytes (gsize *out_header)
   append (out, 3, 4);
   append (out, 4, 8);
   append (out, 0, 8);
-  append_tensor (out, "a", 5, 0, 0);                    /* F32, 20 bytes, a gap of 12 */
-  append_tensor (out, "b", 3, 1, 32);                   /* F16, 6 bytes, a gap of 26 */
-  append_tensor (out, "c", LARGE / 2, 1, 64);           /* F16 */
-  append_tensor (out, "d", 32, 8, 64 + LARGE);          /* Q8_0, 34 bytes */
+  append_tensor (out, "a", 5, 0, 0);           /* F32, 20 bytes, a gap of 12 */
+  append_tensor (out, "b", 3, 1, 32);          /* F16, 6 bytes, a gap of 26 */
+  append_tensor (out, "c", LARGE / 2, 1, 64);  /* F16 */
+  append_tensor (out, "d", 32, 8, 64 + LARGE); /* Q8_0, 34 bytes */
   g_byte_array_set_size (out, (out->len + 31) / 32 * 32);
   *out_header = out->len;
   g_byte_array_set_size (out, (guint) (*out_header + 64 + LARGE + 34));
@@ -407,8 +402,13 @@ test_gguf (void)
 static void
 test_no_model (void)
 {
-  static const char *const starts[] = { "", "x", "PK\3\4 an archive", "GGUX no gguf at all", "\2\0\0\0\0\0\0\0[]",
-                                        "\377\377\377\377\377\377\377\377{", "\20\0\0\0\0\0\0\0{\"not a tensor\"" };
+  static const char *const starts[] = { "",
+                                        "x",
+                                        "PK\3\4 an archive",
+                                        "GGUX no gguf at all",
+                                        "\2\0\0\0\0\0\0\0[]",
+                                        "\377\377\377\377\377\377\377\377{",
+                                        "\20\0\0\0\0\0\0\0{\"not a tensor\"" };
   static const gsize sizes[] = { 0, 1, 8, 20, 8, 9, 24 };
   for (gsize i = 0; i < G_N_ELEMENTS (starts); i++)
     {

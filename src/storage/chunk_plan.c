@@ -19,8 +19,8 @@ ChunkPlan *
 chunk_plan_probe (const guint8 *prefix, gsize size, gboolean is_whole, gsize *out_needed_bytes)
 {
   g_autoptr (TensorLayout) layout = NULL;
-  TensorLayoutVerdict verdict
-    = tensor_layout_probe (prefix, size, CHUNK_PLAN_HEADER_LIMIT_BYTES, &layout, out_needed_bytes);
+  TensorLayoutVerdict verdict = tensor_layout_probe (prefix, size, CHUNK_PLAN_HEADER_LIMIT_BYTES, &layout,
+                                                     out_needed_bytes);
   if (verdict == TENSOR_LAYOUT_NEED_MORE && !is_whole && size < CHUNK_PLAN_HEADER_LIMIT_BYTES)
     return NULL;
   return chunk_plan_new (verdict == TENSOR_LAYOUT_FOUND ? g_steal_pointer (&layout) : NULL);

@@ -29,7 +29,8 @@ model_clear (Model *self)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Model, model_clear)
 
 static void
-put_manifest (const StorageFixture *self, const char *repository, const char *tag, const char *json, Digest *out_digest)
+put_manifest (const StorageFixture *self, const char *repository, const char *tag, const char *json,
+              Digest *out_digest)
 {
   g_autoptr (GError) error = NULL;
   g_autoptr (GBytes) bytes = g_bytes_new (json, strlen (json));
@@ -170,8 +171,8 @@ test_roots (StorageFixture *self, gconstpointer data)
   g_autofree char *json = g_strdup_printf ("{\"schemaVersion\":2,\"manifests\":[{\"digest\":\"%s\"}]}", child_digest);
   put_manifest (self, "team/m", NULL, json, &index);
   g_autofree char *index_digest = digest_to_string (&index);
-  g_autofree char *outer_json
-    = g_strdup_printf ("{\"manifests\":[{\"digest\":\"%s\"},{\"digest\":\"sha256:%064d\"}]}", index_digest, 7);
+  g_autofree char *outer_json = g_strdup_printf (
+    "{\"manifests\":[{\"digest\":\"%s\"},{\"digest\":\"sha256:%064d\"}]}", index_digest, 7);
   put_manifest (self, "team/m", "all", outer_json, &outer);
   remove_model (self, "team/m", NULL, &child); /* its link: only the index names it now */
   g_assert_true (manifest_link_remove (NULL, self->objects, "team/m", &index, NULL));
@@ -287,12 +288,13 @@ test_pins (StorageFixture *self, gconstpointer data)
   g_autoptr (Recipe) recipe = blob_store_recipe (NULL, self->blobs, &model.layer, &error);
   const RecipeEntry *known = &g_array_index (recipe->entries, RecipeEntry, 1);
   UploadSession *session = upload_session_new (self->blobs, "team/m");
-  fixture_assert_ok (upload_session_write (NULL, session, g_bytes_get_data (other, NULL), 8 * MiB + 5, &error), error);
+  fixture_assert_ok (upload_session_write (NULL, session, g_bytes_get_data (other, NULL), 8 * MiB + 5, &error),
+                     error);
   fixture_assert_ok (upload_session_save (NULL, session, &error), error);
   g_autofree char *id = g_strdup (upload_session_id (session));
   upload_session_free (session);
-  fixture_assert_ok (
-    upload_session_known (NULL, self->blobs, "team/m", id, known->digest, 1, answers, &error), error);
+  fixture_assert_ok (upload_session_known (NULL, self->blobs, "team/m", id, known->digest, 1, answers, &error),
+                     error);
   g_assert_cmpstr (answers->str, ==, "1");
   fixture_age (self, "docker/", LONG_AGO);
   fixture_age (self, CHUNKS, LONG_AGO);
@@ -467,7 +469,8 @@ test_every_fault (StorageFixture *self, gconstpointer data)
           failed = !store_collect (NULL, self->blobs, 0, &stats, &error);
           object_store_fault_set (self->objects, 0, FALSE);
           if (failed)
-            fixture_assert_error (&error, error->code == AM_ERROR_DATA_LOSS ? AM_ERROR_DATA_LOSS : AM_ERROR_UNAVAILABLE,
+            fixture_assert_error (&error,
+                                  error->code == AM_ERROR_DATA_LOSS ? AM_ERROR_DATA_LOSS : AM_ERROR_UNAVAILABLE,
                                   error->code == AM_ERROR_DATA_LOSS ? "ManifestUnreadable" : NULL);
           assert_whole (self, &kept);
           collect (self, 0);

@@ -100,8 +100,8 @@ mark_links (Collection *self, GError **error)
   g_autoptr (GPtrArray) names = repository_list (self->ctx, self->objects, error);
   for (guint i = 0; names != NULL && i < names->len; i++)
     {
-      g_autoptr (GPtrArray) links
-        = manifest_link_list (self->ctx, self->objects, g_ptr_array_index (names, i), error);
+      g_autoptr (GPtrArray) links = manifest_link_list (self->ctx, self->objects, g_ptr_array_index (names, i),
+                                                        error);
       for (guint j = 0; links != NULL && j < links->len; j++)
         if (!mark_manifest (self, g_ptr_array_index (links, j), 0, error))
           return FALSE;
@@ -224,8 +224,7 @@ visit_chunk (Collection *self, const ObjectInfo *info, GError **error)
 static gboolean
 visit_upload (Collection *self, const ObjectInfo *info, GError **error)
 {
-  if (self->now_ms - info->modified_ms > UPLOAD_SESSION_TTL_MS
-      && strlen (info->key) > strlen (UPLOADS) + UUID_LENGTH)
+  if (self->now_ms - info->modified_ms > UPLOAD_SESSION_TTL_MS && strlen (info->key) > strlen (UPLOADS) + UUID_LENGTH)
     doom (self, info, &self->stats.n_sessions);
   return TRUE;
 }
@@ -263,11 +262,15 @@ gboolean
 store_collect (Ctx *ctx, BlobStore *blobs, gint64 grace_ms, StoreCollectStats *out_stats, GError **error)
 {
   g_autoptr (GHashTable) kept = g_hash_table_new_full (digest_hash, digest_equal_func, g_free, NULL);
-  g_autoptr (GHashTable) chunks
-    = g_hash_table_new_full (g_bytes_hash, g_bytes_equal, (GDestroyNotify) g_bytes_unref, NULL);
+  g_autoptr (GHashTable) chunks = g_hash_table_new_full (g_bytes_hash, g_bytes_equal, (GDestroyNotify) g_bytes_unref,
+                                                         NULL);
   g_autoptr (GPtrArray) doomed = g_ptr_array_new_with_free_func (g_free);
-  Collection self = { .ctx = ctx, .blobs = blobs, .objects = blob_store_objects (blobs), .kept = kept,
-                      .chunks = chunks, .doomed = doomed };
+  Collection self = { .ctx = ctx,
+                      .blobs = blobs,
+                      .objects = blob_store_objects (blobs),
+                      .kept = kept,
+                      .chunks = chunks,
+                      .doomed = doomed };
   self.now_ms = g_get_real_time () / 1000;
   self.cutoff_ms = self.now_ms - grace_ms;
   self.link_cutoff_ms = self.now_ms - MAX (grace_ms, UPLOAD_SESSION_TTL_MS);

@@ -60,7 +60,7 @@ test_ranges (ObjectStore *objects)
     gsize size;
     const char *wanted; /* NULL: OUT_OF_RANGE */
   } rows[] = {
-    { 0, 10, "0123456789" }, { 0, 0, "" },  { 10, 0, "" }, { 9, 1, "9" },
+    { 0, 10, "0123456789" }, { 0, 0, "" },    { 10, 0, "" },   { 9, 1, "9" },
     { 3, 4, "3456" },        { 10, 1, NULL }, { 0, 11, NULL }, { G_MAXUINT64, 1, NULL },
   };
   g_autoptr (GError) error = NULL;
@@ -107,8 +107,8 @@ static void
 test_keys (ObjectStore *objects)
 {
   static const char *const bad[] = {
-    "", "a", "/a/b", "a/", "a//b", "../a", "a/../b", "a/.", ".tmp/x", ".x/y", "a\\b/c", "a/\n", "a/\xff",
-    "ai-models-store.json",
+    "",    "a",      "/a/b", "a/",     "a//b", "../a",   "a/../b",
+    "a/.", ".tmp/x", ".x/y", "a\\b/c", "a/\n", "a/\xff", "ai-models-store.json",
   };
   g_autoptr (GError) error = NULL;
   for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
@@ -152,11 +152,14 @@ test_list (ObjectStore *objects)
   static const struct {
     const char *prefix, *after, *wanted;
   } rows[] = {
-    { "l/a/", NULL, "l/a/b" },     { "l/", "l/a", "l/a-b" },        { "l/", "l/a/", "l/a/b" },
-    { "l/", "l/a/b", "l/a/b-c" },  { "l/", "l/a/bz", "l/a/c/d" },   { "l/", "l/a/c", "l/a/c/d" },
-    { "l/", "l/a/c/d", "l/a0" },   { "l/", "l/a/\xf4\x8f\xbf\xbf", "l/a0" }, { "l/", "l/b", NULL },
-    { "l/", "z", NULL },           { "", "l/b", "m/x" },            { "", "a", "l/a-b" },
-    { "none/", NULL, NULL },       { "l/b/", NULL, NULL },          { "l/a/c/d/e/", NULL, NULL },
+    { "l/a/", NULL, "l/a/b" },     { "l/", "l/a", "l/a-b" },
+    { "l/", "l/a/", "l/a/b" },     { "l/", "l/a/b", "l/a/b-c" },
+    { "l/", "l/a/bz", "l/a/c/d" }, { "l/", "l/a/c", "l/a/c/d" },
+    { "l/", "l/a/c/d", "l/a0" },   { "l/", "l/a/\xf4\x8f\xbf\xbf", "l/a0" },
+    { "l/", "l/b", NULL },         { "l/", "z", NULL },
+    { "", "l/b", "m/x" },          { "", "a", "l/a-b" },
+    { "none/", NULL, NULL },       { "l/b/", NULL, NULL },
+    { "l/a/c/d/e/", NULL, NULL },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {
@@ -248,7 +251,7 @@ test_if_absent_race (ObjectStore *objects)
   guint total = 0;
   for (guint i = 0; i < 4; i++)
     {
-      racers[i] = (Racer) { objects, i, 0 };
+      racers[i] = (Racer){ objects, i, 0 };
       threads[i] = g_thread_new ("racer", race_if_absent, &racers[i]);
     }
   for (guint i = 0; i < 4; i++)

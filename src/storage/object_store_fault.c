@@ -134,7 +134,7 @@ fault_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
   if (inner == NULL)
     return NULL;
   FaultReader *self = g_new0 (FaultReader, 1);
-  self->base = (Reader) { &klass, struck ? inner->size_bytes / 2 : inner->size_bytes };
+  self->base = (Reader){ &klass, struck ? inner->size_bytes / 2 : inner->size_bytes };
   self->inner = inner;
   self->store = store;
   self->key = g_strdup (key);
@@ -168,7 +168,8 @@ fault_patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer d
   FaultWriter *self = (FaultWriter *) base;
   GError *late = NULL;
   return strike_change (self->store, ON_WRITE, NULL, &late, error)
-         && (object_writer_patch (ctx, self->inner, offset_bytes, data, size, error) || (g_clear_error (&late), FALSE))
+         && (object_writer_patch (ctx, self->inner, offset_bytes, data, size, error)
+             || (g_clear_error (&late), FALSE))
          && report_late (late, error);
 }
 
@@ -219,7 +220,8 @@ static GPtrArray *
 fault_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit, GError **error)
 {
   FaultStore *self = (FaultStore *) base;
-  return strike (self, ON_ASK, prefix, error) ? object_store_list (ctx, self->inner, prefix, after, limit, error) : NULL;
+  return strike (self, ON_ASK, prefix, error) ? object_store_list (ctx, self->inner, prefix, after, limit, error)
+                                              : NULL;
 }
 
 static gboolean
@@ -251,8 +253,8 @@ fault_free (ObjectStore *base)
 ObjectStore *
 object_store_fault_new (ObjectStore *inner)
 {
-  static const ObjectStoreClass klass
-    = { fault_open, fault_stat, fault_create, fault_remove, fault_list, fault_sync, fault_lock, fault_free };
+  static const ObjectStoreClass klass = { fault_open, fault_stat, fault_create, fault_remove,
+                                          fault_list, fault_sync, fault_lock,   fault_free };
   FaultStore *self = g_new0 (FaultStore, 1);
   self->base.klass = &klass;
   self->inner = inner;

@@ -116,7 +116,8 @@ writer_patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer 
 {
   FsWriter *self = (FsWriter *) base;
   GError *problem = NULL;
-  return temp_file_write_at (self->file, offset_bytes, data, size, &problem) || fail_write (self->store, problem, error);
+  return temp_file_write_at (self->file, offset_bytes, data, size, &problem)
+         || fail_write (self->store, problem, error);
 }
 
 /* What is committed lazily is synced with all levels above it, or never. */
@@ -511,13 +512,16 @@ claim_root (FsStore *self, gboolean create, GError **error)
   if (check_marker (self, NULL))
     return TRUE;
   return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
-                  "%s is neither empty nor a model store (it has no %s): choose another directory", self->root, MARKER);
+                  "%s is neither empty nor a model store (it has no %s): choose another directory", self->root,
+                  MARKER);
 }
 
 ObjectStore *
 object_store_fs_new (const char *root, gboolean create, GError **error)
 {
-  static const ObjectStoreClass klass = { fs_open, fs_stat, fs_create, fs_remove, fs_list, fs_sync, fs_lock, fs_free };
+  static const ObjectStoreClass klass = {
+    fs_open, fs_stat, fs_create, fs_remove, fs_list, fs_sync, fs_lock, fs_free
+  };
   FsStore *self = g_new0 (FsStore, 1);
   g_autoptr (ObjectStore) owner = &self->base;
   self->base.klass = &klass;

@@ -70,7 +70,8 @@ name_holder (const char *marker_path)
   struct stat file;
   char *name = NULL;
   DIR *dir = stat (marker_path, &file) == 0 ? opendir ("/proc") : NULL;
-  for (struct dirent *entry = dir != NULL ? readdir (dir) : NULL; entry != NULL && name == NULL; entry = readdir (dir))
+  for (struct dirent *entry = dir != NULL ? readdir (dir) : NULL; entry != NULL && name == NULL;
+       entry = readdir (dir))
     {
       guint64 pid;
       if (!text_parse_u64 (entry->d_name, &pid) || pid == (guint64) getpid () || !has_open (entry->d_name, &file))
@@ -165,7 +166,8 @@ fs_lock_commits (Ctx *ctx, const char *marker_path, GError **error)
   if (fd < 0 || !wait_for (ctx, fd, F_WRLCK, BYTE_COMMITS, marker_path, &supported, error))
     return NULL;
   if (!supported)
-    return am_fail_null (error, AM_ERROR_UNIMPLEMENTED, NULL, "the store is read-only, or its file system has no locks");
+    return am_fail_null (error, AM_ERROR_UNIMPLEMENTED, NULL,
+                         "the store is read-only, or its file system has no locks");
   FsLock *self = g_new0 (FsLock, 1);
   self->base.free = commits_free;
   self->fd = am_steal_fd (&fd);

@@ -7,7 +7,6 @@
 #include "storage/s3_listing.h"
 #include "storage/s3_reply.h"
 
-
 static gboolean
 s3_stat (Ctx *ctx, ObjectStore *base, const char *key, ObjectInfo *out_info, GError **error)
 {
@@ -27,7 +26,8 @@ s3_stat (Ctx *ctx, ObjectStore *base, const char *key, ObjectInfo *out_info, GEr
   const char *length = http_reply_header (&reply, "content-length");
   if (length == NULL || !text_parse_u64 (length, &size_bytes)
       || !s3_http_date_parse (http_reply_header (&reply, "last-modified"), &modified_s))
-    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "object %s: the object store does not say its size and age", key);
+    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "object %s: the object store does not say its size and age",
+                    key);
   out_info->size_bytes = size_bytes;
   out_info->modified_ms = modified_s * 1000;
   return TRUE;

@@ -18,12 +18,13 @@ static void
 add_object (GPtrArray *out, const S3Object *object)
 {
   ObjectInfo *info = g_new0 (ObjectInfo, 1);
-  *info = (ObjectInfo) { g_strdup (object->key), object->size_bytes, object->modified_ms };
+  *info = (ObjectInfo){ g_strdup (object->key), object->size_bytes, object->modified_ms };
   g_ptr_array_add (out, info);
 }
 
 static gboolean
-list_flat (Ctx *ctx, S3Client *client, const char *prefix, const char *after, guint limit, GPtrArray *out, GError **error)
+list_flat (Ctx *ctx, S3Client *client, const char *prefix, const char *after, guint limit, GPtrArray *out,
+           GError **error)
 {
   g_autofree char *token = NULL;
   do
@@ -91,7 +92,8 @@ list_folder (Ctx *ctx, S3Client *client, const char *folder, GError **error)
 }
 
 static gboolean
-walk_folder (Ctx *ctx, S3Client *client, const char *folder, const char *after, guint limit, GPtrArray *out, GError **error)
+walk_folder (Ctx *ctx, S3Client *client, const char *folder, const char *after, guint limit, GPtrArray *out,
+             GError **error)
 {
   g_autoptr (GArray) entries = list_folder (ctx, client, folder, error);
   if (entries == NULL)

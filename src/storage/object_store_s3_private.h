@@ -16,4 +16,5 @@ typedef struct {
 
 Reader *s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error);
 ObjectWriter *s3_store_create (Ctx *ctx, ObjectStore *base, GError **error);
-GPtrArray *s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit, GError **error);
+GPtrArray *s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit,
+                          GError **error);

@@ -42,7 +42,8 @@ read_extent (Fetch *self, guint status, GHashTable *headers, GError **error)
   const char *length = g_hash_table_lookup (headers, "content-length");
   if (status == 206)
     {
-      if (!http_content_range_parse (g_hash_table_lookup (headers, "content-range"), &first, &last, &self->total, error))
+      if (!http_content_range_parse (g_hash_table_lookup (headers, "content-range"), &first, &last, &self->total,
+                                     error))
         return FALSE;
       self->size = (gsize) MIN (last - first + 1, (guint64) WINDOW_BYTES + 1);
     }
@@ -52,7 +53,8 @@ read_extent (Fetch *self, guint status, GHashTable *headers, GError **error)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the object store does not say how long the object is");
   if (self->total == G_MAXUINT64 || first != self->wanted_first || self->size > self->wanted_size
       || self->size < MIN (self->wanted_size, self->total - MIN (self->total, first)))
-    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the object store answers with another range than was asked for");
+    return am_fail (error, AM_ERROR_DATA_LOSS, NULL,
+                    "the object store answers with another range than was asked for");
   return TRUE;
 }
 
@@ -88,12 +90,17 @@ fetch (Ctx *ctx, S3Client *client, const char *key, const char *etag, Fetch *sel
   g_autofree char *range = g_strdup_printf ("bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT, self->wanted_first,
                                             self->wanted_first + self->wanted_size - 1);
   const S3Pair headers[] = { { "range", range }, { "if-match", etag } };
-  S3Call call = { .method = "GET", .key = key, .headers = headers, .n_headers = etag != NULL ? 2 : 1, .download = &sink,
+  S3Call call = { .method = "GET",
+                  .key = key,
+                  .headers = headers,
+                  .n_headers = etag != NULL ? 2 : 1,
+                  .download = &sink,
                   .download_data = self };
   g_autoptr (GError) problem = NULL;
   if (s3_client_call (ctx, client, &call, NULL, &problem))
     return self->filled == self->size
-           || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "object %s: the object store sends less than it announced", key);
+           || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "object %s: the object store sends less than it announced",
+                       key);
   if (am_error_is (problem, AM_ERROR_NOT_FOUND))
     return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "there is no object %s", key);
   if (etag != NULL && am_error_is (problem, AM_ERROR_ALREADY_EXISTS))
@@ -114,7 +121,8 @@ take_window (S3Reader *self, Fetch *fetched)
 static gboolean
 move_window (Ctx *ctx, S3Reader *self, guint64 offset_bytes, GError **error)
 {
-  g_auto (Fetch) fetched = { .wanted_first = offset_bytes, .wanted_size = MIN (WINDOW_BYTES, self->base.size_bytes - offset_bytes) };
+  g_auto (Fetch) fetched = { .wanted_first = offset_bytes,
+                             .wanted_size = MIN (WINDOW_BYTES, self->base.size_bytes - offset_bytes) };
   if (!fetch (ctx, self->client, self->key, self->etag, &fetched, error))
     return FALSE;
   take_window (self, &fetched);

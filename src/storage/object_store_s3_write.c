@@ -36,10 +36,16 @@ patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer data, g
 }
 
 static gboolean
-put (Ctx *ctx, S3Writer *self, const char *key, const S3Pair *headers, gsize n_headers, gboolean *out_uncertain, GError **error)
+put (Ctx *ctx, S3Writer *self, const char *key, const S3Pair *headers, gsize n_headers, gboolean *out_uncertain,
+     GError **error)
 {
-  S3Call call = { .method = "PUT", .key = key, .headers = headers, .n_headers = n_headers, .body = self->bytes->data,
-                  .body_size = self->bytes->len, .sends_checksum = self->store->profile.takes_checksum,
+  S3Call call = { .method = "PUT",
+                  .key = key,
+                  .headers = headers,
+                  .n_headers = n_headers,
+                  .body = self->bytes->data,
+                  .body_size = self->bytes->len,
+                  .sends_checksum = self->store->profile.takes_checksum,
                   .out_uncertain = out_uncertain };
   return s3_client_call (ctx, self->store->client, &call, NULL, error);
 }
@@ -97,7 +103,8 @@ commit (Ctx *ctx, ObjectWriter *base, const char *key, ObjectCommitFlags flags, 
   S3Writer *self = (S3Writer *) base;
   if ((flags & OBJECT_COMMIT_IF_ABSENT) == 0)
     return put (ctx, self, key, NULL, 0, NULL, error);
-  return self->store->profile.if_none_match ? put_if_absent (ctx, self, key, error) : look_and_put (ctx, self, key, error);
+  return self->store->profile.if_none_match ? put_if_absent (ctx, self, key, error)
+                                            : look_and_put (ctx, self, key, error);
 }
 
 static void

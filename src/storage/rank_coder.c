@@ -17,7 +17,8 @@ static RankSpeed
 speed_of_cpu (void)
 {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("avx512bw") && __builtin_cpu_supports ("avx512vbmi2"))
+  if (__builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("avx512bw")
+      && __builtin_cpu_supports ("avx512vbmi2"))
     return RANK_AVX512;
   if (__builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("avx2"))
     return RANK_AVX2;

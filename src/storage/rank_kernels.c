@@ -6,8 +6,7 @@
 #include <immintrin.h>
 
 #define AVX2_TARGET __attribute__ ((target ("avx2,bmi,bmi2,popcnt")))
-#define AVX512_TARGET \
-  __attribute__ ((target ("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
+#define AVX512_TARGET __attribute__ ((target ("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
 #define UNARY_LEVELS _Pragma ("GCC unroll 8") for (guint k = 1; k < RANK_COUNT; k++)
 
 static inline guint64
@@ -197,9 +196,9 @@ spread (guint32 mask, __m256i value)
 AVX2_TARGET static inline __m256i
 join_ranks (__m256i table, guint32 one, guint32 two, guint32 four, guint32 signs)
 {
-  __m256i rank = _mm256_or_si256 (spread (one, _mm256_set1_epi8 (1)),
-                                  _mm256_or_si256 (spread (two, _mm256_set1_epi8 (2)),
-                                                   spread (four, _mm256_set1_epi8 (4))));
+  __m256i rank = _mm256_or_si256 (
+    spread (one, _mm256_set1_epi8 (1)),
+    _mm256_or_si256 (spread (two, _mm256_set1_epi8 (2)), spread (four, _mm256_set1_epi8 (4))));
   return _mm256_or_si256 (_mm256_shuffle_epi8 (table, rank), spread (signs, _mm256_set1_epi8 ((char) 0x80)));
 }
 

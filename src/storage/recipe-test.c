@@ -43,7 +43,8 @@ assert_equal (const Recipe *a, const Recipe *b)
   g_assert_cmpuint (a->entries->len, ==, b->entries->len);
   for (guint i = 0; i < a->entries->len; i++)
     {
-      const RecipeEntry *x = &g_array_index (a->entries, RecipeEntry, i), *y = &g_array_index (b->entries, RecipeEntry, i);
+      const RecipeEntry *x = &g_array_index (a->entries, RecipeEntry, i),
+                        *y = &g_array_index (b->entries, RecipeEntry, i);
       g_assert_cmpmem (x->digest, 32, y->digest, 32);
       g_assert_cmpuint (x->decoded_size, ==, y->decoded_size);
       g_assert_cmpuint (x->encoded_size, ==, y->encoded_size);

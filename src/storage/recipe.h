@@ -20,8 +20,8 @@ typedef struct {
 typedef struct {
   Digest blob_digest;
   guint64 blob_size;
-  GArray *entries;     /* RecipeEntry */
-  guint64 *starts;     /* decoded offset of each entry; entries->len + 1 values; made by recipe_index */
+  GArray *entries; /* RecipeEntry */
+  guint64 *starts; /* decoded offset of each entry; entries->len + 1 values; made by recipe_index */
 } Recipe;
 
 /* Holds a reference to `entries`. */

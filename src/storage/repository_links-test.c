@@ -193,7 +193,8 @@ test_manifests (StorageFixture *self, gconstpointer data)
       digests[i] = digest_of_text (text, i % 3 == 0 ? DIGEST_SHA512 : DIGEST_SHA256);
       g_hash_table_add (wanted, &digests[i]);
       fixture_assert_ok (manifest_link_put (NULL, self->objects, "a", &digests[i], &error), error);
-      fixture_assert_ok (manifest_link_put (NULL, self->objects, i % 2 == 0 ? "a/b" : "a-b", &digests[i], &error), error);
+      fixture_assert_ok (manifest_link_put (NULL, self->objects, i % 2 == 0 ? "a/b" : "a-b", &digests[i], &error),
+                         error);
     }
   fixture_put (self->fs, "docker/registry/v2/repositories/a/_manifests/revisions/sha256/odd/link", "x");
   fixture_put (self->fs, "docker/registry/v2/repositories/a/_manifests/revisions/odd", "x");
@@ -252,8 +253,8 @@ test_many_tags (StorageFixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   for (guint i = 0; i < n; i++)
     {
-      g_autofree char *key
-        = g_strdup_printf ("docker/registry/v2/repositories/m/_manifests/tags/t%u/current/link", i);
+      g_autofree char *key = g_strdup_printf ("docker/registry/v2/repositories/m/_manifests/tags/t%u/current/link",
+                                              i);
       g_autoptr (ObjectWriter) writer = object_store_create (NULL, self->fs, &error);
       fixture_assert_ok (object_writer_commit (NULL, writer, key, OBJECT_COMMIT_LAZY, &error), error);
     }
@@ -303,17 +304,16 @@ test_existence (StorageFixture *self, gconstpointer data)
   static const char *const names[] = { "a", "a/b", "a/b/c" };
   for (guint kind = 0; kind < 2; kind++)
     {
-      fixture_assert_ok ((kind == 0 ? layer_link_put : manifest_link_put) (NULL, self->objects, "a/b", &digest, &error),
-                         error);
+      fixture_assert_ok (
+        (kind == 0 ? layer_link_put : manifest_link_put) (NULL, self->objects, "a/b", &digest, &error), error);
       for (guint i = 0; i < G_N_ELEMENTS (names); i++)
         {
           gboolean exists = FALSE;
           fixture_assert_ok (repository_exists (NULL, self->objects, names[i], &exists, &error), error);
           g_assert_cmpint (exists, ==, i == 1);
         }
-      fixture_assert_ok ((kind == 0 ? layer_link_remove : manifest_link_remove) (NULL, self->objects, "a/b", &digest,
-                                                                                 &error),
-                         error);
+      fixture_assert_ok (
+        (kind == 0 ? layer_link_remove : manifest_link_remove) (NULL, self->objects, "a/b", &digest, &error), error);
     }
   gboolean exists = TRUE;
   fixture_assert_ok (repository_exists (NULL, self->objects, "a/b", &exists, &error), error);
@@ -328,8 +328,10 @@ test_removed_referrer (StorageFixture *self, gconstpointer data)
   Digest two = digest_of_text ("2", DIGEST_SHA256);
   char text[DIGEST_STRING_SIZE];
   Seen seen;
-  fixture_assert_ok (referrer_put (NULL, self->objects, "m", &subject, &one, digest_format (&one, text), &error), error);
-  fixture_assert_ok (referrer_put (NULL, self->objects, "m", &subject, &two, digest_format (&two, text), &error), error);
+  fixture_assert_ok (referrer_put (NULL, self->objects, "m", &subject, &one, digest_format (&one, text), &error),
+                     error);
+  fixture_assert_ok (referrer_put (NULL, self->objects, "m", &subject, &two, digest_format (&two, text), &error),
+                     error);
   fixture_assert_ok (referrer_remove (NULL, self->objects, "m", &subject, &one, &error), error);
   fixture_assert_ok (referrer_remove (NULL, self->objects, "m", &subject, &one, &error), error);
   walk (self, &subject, NULL, 0, &seen);

@@ -166,7 +166,8 @@ tag_key (const char *repository, const char *tag)
 }
 
 gboolean
-tag_put (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, const Digest *digest, GError **error)
+tag_put (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag, const Digest *digest,
+         GError **error)
 {
   g_autofree char *key = tag_key (repository, tag);
   return put_link (ctx, objects, key, digest, error);
@@ -188,8 +189,8 @@ tag_get (Ctx *ctx, ObjectStore *objects, const char *repository, const char *tag
   g_autofree char *text = g_strndup (g_bytes_get_data (link, NULL), g_bytes_get_size (link));
   if (digest_parse (g_strstrip (text), out_digest, &problem))
     return TRUE;
-  return am_fail (error, AM_ERROR_DATA_LOSS, "LinkCorrupt", "the link of tag %s of %s is damaged: %s", tag, repository,
-                  problem->message);
+  return am_fail (error, AM_ERROR_DATA_LOSS, "LinkCorrupt", "the link of tag %s of %s is damaged: %s", tag,
+                  repository, problem->message);
 }
 
 gboolean

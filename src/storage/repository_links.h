@@ -8,16 +8,19 @@
 
 #define REPOSITORY_MAX_TAGS 100000u
 
-gboolean layer_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error);
+gboolean layer_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                         GError **error);
 gboolean layer_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
                             gboolean *out_exists, GError **error);
 /* The same for somebody who may be going to name the blob in a manifest: a link that is not young any more is renewed,
  * so that collection keeps the blob meanwhile (storage/collect.h). Where nothing can be written it stays as it is. */
 gboolean layer_link_claim (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
                            gboolean *out_exists, GError **error);
-gboolean layer_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error);
+gboolean layer_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                            GError **error);
 
-gboolean manifest_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest, GError **error);
+gboolean manifest_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
+                            GError **error);
 gboolean manifest_link_exists (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
                                gboolean *out_exists, GError **error);
 gboolean manifest_link_remove (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,

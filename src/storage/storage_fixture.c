@@ -115,8 +115,10 @@ fixture_safetensors (guint seed, const char *dtype, guint unit_bytes, const gsiz
   g_byte_array_set_size (file, start + (guint) offset);
   gsize at = start;
   for (guint i = 0; i < n_sizes; at += sizes[i], i++)
-    fixture_fill (unit_bytes == 4 ? BYTES_F32 : unit_bytes == 2 ? BYTES_BF16 : BYTES_F8, seed * 1000 + i,
-                  file->data + at, sizes[i]);
+    fixture_fill (unit_bytes == 4   ? BYTES_F32
+                  : unit_bytes == 2 ? BYTES_BF16
+                                    : BYTES_F8,
+                  seed * 1000 + i, file->data + at, sizes[i]);
   return g_byte_array_free_to_bytes (file);
 }
 
@@ -124,8 +126,8 @@ void
 fixture_put (ObjectStore *objects, const char *key, const char *content)
 {
   g_autoptr (GError) error = NULL;
-  fixture_assert_ok (
-    object_store_put (NULL, objects, key, content, strlen (content), OBJECT_COMMIT_DEFAULT, &error), error);
+  fixture_assert_ok (object_store_put (NULL, objects, key, content, strlen (content), OBJECT_COMMIT_DEFAULT, &error),
+                     error);
 }
 
 char *

@@ -15,7 +15,7 @@ typedef struct {
 
 void storage_fixture_set_up (StorageFixture *self, gconstpointer data);
 void storage_fixture_tear_down (StorageFixture *self, gconstpointer data);
-#define STORAGE_TEST(name, func)                                                                             \
+#define STORAGE_TEST(name, func) \
   g_test_add (name, StorageFixture, NULL, storage_fixture_set_up, func, storage_fixture_tear_down)
 
 typedef enum {
@@ -53,11 +53,11 @@ ChunkDigest fixture_chunk_digest (gconstpointer data, gsize size);
 Digest fixture_upload (const StorageFixture *self, GBytes *bytes);
 void fixture_assert_blob (const StorageFixture *self, const Digest *digest, GBytes *wanted);
 void fixture_assert_error (GError **error, AmErrorCode code, const char *reason);
-#define fixture_assert_ok(condition, error)                                                                  \
-  {                                                                                                          \
-    gboolean fixture_ok = (condition);                                                                       \
-    g_assert_no_error (error);                                                                               \
-    g_assert_true (fixture_ok);                                                                              \
+#define fixture_assert_ok(condition, error) \
+  {                                         \
+    gboolean fixture_ok = (condition);      \
+    g_assert_no_error (error);              \
+    g_assert_true (fixture_ok);             \
   }
 /* Runs `func` in a child process; returns its exit status. */
 int fixture_fork (int (*func) (gpointer data), gpointer data);

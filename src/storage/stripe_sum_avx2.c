@@ -4,7 +4,7 @@
 #include <immintrin.h>
 
 #if defined(__clang__)
-#pragma clang attribute push (__attribute__ ((target ("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2")

@@ -16,8 +16,8 @@ check_session (Ctx *ctx, ObjectStore *objects, const char *repository, const cha
 }
 
 gboolean
-upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id, const guint8 *digests, gsize n,
-                      GString *out_answers, GError **error)
+upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id, const guint8 *digests,
+                      gsize n, GString *out_answers, GError **error)
 {
   ObjectStore *objects = blob_store_objects (blobs);
   char uuid[37];

@@ -172,9 +172,25 @@ test_interrupted (StorageFixture *self, gconstpointer data)
   gsize size = g_bytes_get_size (bytes);
   guint64 header = 8 + GUINT64_FROM_LE (*(const guint64 *) g_bytes_get_data (bytes, NULL));
   const gsize offsets[] = {
-    0, 1, 7, 8, header - 1, header, header + 1, MiB, MiB + 1, MiB + 2, header + CHUNK_STRIPE_BYTES,
-    header + 3 * MiB - 1, header + 3 * MiB, header + 3 * MiB + 1, header + 3 * MiB + CHUNK_STRIPE_BYTES - 1,
-    header + 11 * MiB, header + 12 * MiB + 2, size - 1, size,
+    0,
+    1,
+    7,
+    8,
+    header - 1,
+    header,
+    header + 1,
+    MiB,
+    MiB + 1,
+    MiB + 2,
+    header + CHUNK_STRIPE_BYTES,
+    header + 3 * MiB - 1,
+    header + 3 * MiB,
+    header + 3 * MiB + 1,
+    header + 3 * MiB + CHUNK_STRIPE_BYTES - 1,
+    header + 11 * MiB,
+    header + 12 * MiB + 2,
+    size - 1,
+    size,
   };
   Digest digest;
   g_autoptr (GBytes) wanted = reference (self, bytes, &digest);
@@ -316,8 +332,8 @@ test_save_after_failure (StorageFixture *self, gconstpointer data)
   static const struct {
     gsize saved, more;
   } rows[] = {
-    { 100, MiB },       /* inside the head */
-    { 8 * MiB, 2 * MiB }, /* a head longer than a chunk, while chunks are cut from it */
+    { 100, MiB },          /* inside the head */
+    { 8 * MiB, 2 * MiB },  /* a head longer than a chunk, while chunks are cut from it */
     { 12 * MiB, 5 * MiB }, /* inside a chunk */
   };
   g_autoptr (GBytes) bytes = fixture_safetensors (4, "F32", 4, tensors, 1, 9 * MiB);
@@ -331,7 +347,8 @@ test_save_after_failure (StorageFixture *self, gconstpointer data)
           write_range (session, bytes, 0, rows[i].saved, MiB);
           save (session);
           failed = fail_while_writing (self, session, bytes, rows[i].more, nth);
-          g_test_message ("saved %zu nth %u failed %d offset %" G_GUINT64_FORMAT, rows[i].saved, nth, failed, upload_session_offset (session));
+          g_test_message ("saved %zu nth %u failed %d offset %" G_GUINT64_FORMAT, rows[i].saved, nth, failed,
+                          upload_session_offset (session));
           g_assert_cmpuint (upload_session_offset (session), >=, rows[i].saved);
           g_assert_true (upload_session_save (NULL, session, NULL));
           session = reopen (self, session);
@@ -369,8 +386,8 @@ test_second_holder (StorageFixture *self, gconstpointer data)
         UploadSession *winner = upload_session_new (self->blobs, REPOSITORY);
         write_range (winner, bytes, 0, first, MiB);
         save (winner);
-        UploadSession *loser
-          = upload_session_open (NULL, self->blobs, REPOSITORY, upload_session_id (winner), &error);
+        UploadSession *loser = upload_session_open (NULL, self->blobs, REPOSITORY, upload_session_id (winner),
+                                                    &error);
         g_assert_no_error (error);
         for (guint i = 0; i < lead; i++)
           {
@@ -406,8 +423,8 @@ test_second_holder_loaded (StorageFixture *self, gconstpointer data)
     {
       UploadSession *winner = upload_session_new (self->blobs, REPOSITORY);
       save (winner);
-      g_autoptr (UploadSession) loser
-        = upload_session_open (NULL, self->blobs, REPOSITORY, upload_session_id (winner), &error);
+      g_autoptr (UploadSession) loser = upload_session_open (NULL, self->blobs, REPOSITORY,
+                                                             upload_session_id (winner), &error);
       g_assert_no_error (error);
       write_range (loser, other, 0, 3 * MiB, MiB);
       for (guint i = 0; i < lead; i++)

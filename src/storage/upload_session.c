@@ -17,13 +17,13 @@ struct UploadSession {
   guint n_attempted_entries;
   gboolean is_unclear; /* whether it was */
   BlobIngest ingest;
-  GByteArray *head;     /* the first bytes, until it is known how to cut; NULL afterwards */
+  GByteArray *head; /* the first bytes, until it is known how to cut; NULL afterwards */
   gsize head_needed;
   gboolean is_overtaken; /* another holder went on */
-  gboolean failed;      /* the open chunk is not to be trusted: only the boundary counts */
-  gboolean in_frames;   /* a stream of frames is under way */
-  gboolean tail_parked; /* the tail lies in the store and must be read before going on */
-  gboolean has_objects; /* something may lie in the store under the session's name */
+  gboolean failed;       /* the open chunk is not to be trusted: only the boundary counts */
+  gboolean in_frames;    /* a stream of frames is under way */
+  gboolean tail_parked;  /* the tail lies in the store and must be read before going on */
+  gboolean has_objects;  /* something may lie in the store under the session's name */
 };
 
 static UploadSession *
@@ -222,8 +222,8 @@ fail_lost (Ctx *ctx, UploadSession *self, GError *problem, GError **error)
     }
   if (self->state.sequence > 0 && !upload_state_check (ctx, objects_of (self), self->id, &self->state, error))
     return FALSE;
-  return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "upload %s lost some of its bytes, start it again: %s",
-                  self->id, problem->message);
+  return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN",
+                  "upload %s lost some of its bytes, start it again: %s", self->id, problem->message);
 }
 
 /* The plan of a resumed blob comes from its first chunks, as it did the first time. */
@@ -302,8 +302,7 @@ read_tail (Ctx *ctx, UploadSession *self, GError **error)
   static const ChunkParserEvents events = { tail_header, tail_stripe, tail_end };
   g_autofree char *key = upload_tail_key (self->id, &self->state);
   g_autoptr (GByteArray) decoded = g_byte_array_new ();
-  g_autoptr (GBytes) stored
-    = object_store_get (ctx, objects_of (self), key, CHUNK_PLAN_HEADER_LIMIT_BYTES, error);
+  g_autoptr (GBytes) stored = object_store_get (ctx, objects_of (self), key, CHUNK_PLAN_HEADER_LIMIT_BYTES, error);
   if (stored == NULL)
     return NULL;
   gsize size;

@@ -33,8 +33,8 @@ gboolean upload_session_frames_end (UploadSession *self, GError **error);
 /* Answers which of `n` chunk digests (32 bytes each) exist, '1' or '0' each, and pins them to the saved session `id`
  * of `repository`, which somebody may be filling meanwhile. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN) as for open;
  * INVALID_ARGUMENT (reason SIZE_INVALID) for too many. */
-gboolean upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id, const guint8 *digests,
-                               gsize n, GString *out_answers, GError **error);
+gboolean upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id,
+                               const guint8 *digests, gsize n, GString *out_answers, GError **error);
 /* Persists everything taken so far, or after an error what of it can be kept, never less than what an earlier save
  * kept. When it fails, the session is as after an error. ABORTED (reason BLOB_UPLOAD_INVALID): another holder went
  * on. */

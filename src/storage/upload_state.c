@@ -160,7 +160,8 @@ upload_state_read (GBytes *content, UploadState *out, GError **error)
   gsize size;
   const guint8 *bytes = g_bytes_get_data (content, &size);
   if (size < HEAD_SIZE + SUM_SIZE || memcmp (bytes, MAGIC, 4) != 0 || bytes[4] != VERSION
-      || bytes[5] > UPLOAD_TAIL_FRAME || wire_get_u64 (bytes + size - SUM_SIZE) != XXH3_64bits (bytes, size - SUM_SIZE))
+      || bytes[5] > UPLOAD_TAIL_FRAME
+      || wire_get_u64 (bytes + size - SUM_SIZE) != XXH3_64bits (bytes, size - SUM_SIZE))
     return fail_unusable (error);
   gsize n_name = wire_get_u32 (bytes + 4) >> 16;
   guint n_lists = wire_get_u32 (bytes + AT_LISTS);
@@ -228,7 +229,8 @@ list_states (Ctx *ctx, ObjectStore *objects, const char *id, GError **error)
 static gboolean
 fail_taken (const char *id, GError **error)
 {
-  return am_fail (error, AM_ERROR_ABORTED, "BLOB_UPLOAD_INVALID", "upload %s is being continued by another request", id);
+  return am_fail (error, AM_ERROR_ABORTED, "BLOB_UPLOAD_INVALID", "upload %s is being continued by another request",
+                  id);
 }
 
 /* A holder that was overtaken by two states creates one that nobody created before; it shows by a later one, and by
@@ -346,15 +348,16 @@ load_lists (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *state, 
 }
 
 static gboolean
-load_newest (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state, GError **error)
+load_newest (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state,
+             GError **error)
 {
   g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
   if (keys == NULL)
     return FALSE;
   if (keys->len == 0)
     return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
-  g_autoptr (GBytes) bytes
-    = object_store_get (ctx, objects, g_ptr_array_index (keys, keys->len - 1), MAX_STATE_BYTES, error);
+  g_autoptr (GBytes) bytes = object_store_get (ctx, objects, g_ptr_array_index (keys, keys->len - 1), MAX_STATE_BYTES,
+                                               error);
   return bytes != NULL && upload_state_read (bytes, out_state, error)
          && (!with_lists || load_lists (ctx, objects, id, out_state, error));
 }

@@ -50,7 +50,8 @@ char *upload_state_repository (Ctx *ctx, ObjectStore *objects, const char *id, G
 gboolean upload_state_settle (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
                               gboolean *out_is_saved, GError **error);
 /* ABORTED when `state` is not the session's newest any more, else TRUE. */
-gboolean upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, GError **error);
+gboolean upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
+                             GError **error);
 /* The two halves of a state without its lists' entries; for the fuzzer and for saving and loading. */
 GByteArray *upload_state_write (const UploadState *self);
 gboolean upload_state_read (GBytes *bytes, UploadState *out_state, GError **error);
