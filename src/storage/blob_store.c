@@ -168,8 +168,7 @@ check_chunks (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error)
     {
       const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
       ChunkHeader header;
-      g_autoptr (Reader) object = chunk_object_open (ctx, self->objects, entry->digest, &header, error);
-      if (object == NULL)
+      if (!chunk_object_check (ctx, self->objects, entry->digest, &header, error))
         return FALSE;
       if (header.decoded_size != entry->decoded_size)
         return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "chunk %u of the blob has another size", i);

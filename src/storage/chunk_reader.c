@@ -75,12 +75,21 @@ read_header (Ctx *ctx, Reader *object, const guint8 digest[32], ChunkHeader *out
          || fail_corrupt (error, "its length is wrong");
 }
 
-Reader *
-chunk_object_open (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], ChunkHeader *out_header, GError **error)
+typedef Reader *(*OpenObject) (Ctx *ctx, ObjectStore *objects, const char *key, GError **error);
+
+static Reader *
+open_header (Ctx *ctx, ObjectStore *objects, const char *key, GError **error)
+{
+  return object_store_open_head (ctx, objects, key, CHUNK_HEADER_SIZE, error);
+}
+
+static Reader *
+open_object (Ctx *ctx, ObjectStore *objects, OpenObject open, const guint8 digest[32], ChunkHeader *out_header,
+             GError **error)
 {
   g_autofree char *key = chunk_key (digest);
   g_autoptr (GError) problem = NULL;
-  g_autoptr (Reader) object = object_store_open (ctx, objects, key, &problem);
+  g_autoptr (Reader) object = open (ctx, objects, key, &problem);
   if (object == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
     return am_fail_null (error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN", "chunk object %s is missing", key);
   if (object != NULL && read_header (ctx, object, digest, out_header, &problem))
@@ -88,6 +97,19 @@ chunk_object_open (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], Chun
   g_propagate_error (error, g_steal_pointer (&problem));
   name_object (key, error);
   return NULL;
+}
+
+Reader *
+chunk_object_open (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], ChunkHeader *out_header, GError **error)
+{
+  return open_object (ctx, objects, object_store_open, digest, out_header, error);
+}
+
+gboolean
+chunk_object_check (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], ChunkHeader *out_header, GError **error)
+{
+  g_autoptr (Reader) object = open_object (ctx, objects, open_header, digest, out_header, error);
+  return object != NULL;
 }
 
 gboolean

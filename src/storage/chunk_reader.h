@@ -24,3 +24,6 @@ gboolean chunk_reader_skip (Ctx *ctx, ChunkReader *self, GError **error);
 /* What chunk_reader_open checks; the open frame is the caller's. */
 Reader *chunk_object_open (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], ChunkHeader *out_header,
                            GError **error);
+/* The same checks, without bringing the frame here. */
+gboolean chunk_object_check (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], ChunkHeader *out_header,
+                             GError **error);

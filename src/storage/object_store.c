@@ -20,6 +20,14 @@ object_store_open (Ctx *ctx, ObjectStore *self, const char *key, GError **error)
   return check_key (ctx, key, error) ? self->klass->open (ctx, self, key, error) : NULL;
 }
 
+Reader *
+object_store_open_head (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes, GError **error)
+{
+  if (self->klass->open_head == NULL)
+    return object_store_open (ctx, self, key, error);
+  return check_key (ctx, key, error) ? self->klass->open_head (ctx, self, key, MAX (head_bytes, 1), error) : NULL;
+}
+
 gboolean
 object_store_stat (Ctx *ctx, ObjectStore *self, const char *key, ObjectInfo *out_info, GError **error)
 {

@@ -42,6 +42,7 @@ typedef struct {
   void (*free) (ObjectStore *self);
   gboolean (*remove_many) (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys,
                            GError **error); /* NULL: one by one */
+  Reader *(*open_head) (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes, GError **error); /* NULL: as open */
 } ObjectStoreClass;
 
 struct ObjectStore {
@@ -66,6 +67,8 @@ struct ObjectLock {
 
 /* NOT_FOUND when there is none. The reader stays valid when the object is replaced or removed. */
 Reader *object_store_open (Ctx *ctx, ObjectStore *self, const char *key, GError **error);
+/* The same where hardly more than the first `head_bytes` will be read: nothing else is brought here for nothing. */
+Reader *object_store_open_head (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes, GError **error);
 /* `out_info` may be NULL; its key is not set. NOT_FOUND when there is none. */
 gboolean object_store_stat (Ctx *ctx, ObjectStore *self, const char *key, ObjectInfo *out_info, GError **error);
 /* FALSE with an error only when it could not be found out. */

@@ -90,6 +90,7 @@ object_store_s3_new (Ctx *ctx, const char *url, GError **error)
     .list = s3_store_list,
     .sync = s3_sync,
     .remove_many = s3_remove_many,
+    .open_head = s3_store_open_head,
     .free = s3_free,
   };
   g_auto (S3Config) config = { 0 };

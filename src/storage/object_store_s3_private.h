@@ -15,6 +15,7 @@ typedef struct {
 } S3Store;
 
 Reader *s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error);
+Reader *s3_store_open_head (Ctx *ctx, ObjectStore *base, const char *key, gsize head_bytes, GError **error);
 ObjectWriter *s3_store_create (Ctx *ctx, ObjectStore *base, GError **error);
 GPtrArray *s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit,
                           GError **error);

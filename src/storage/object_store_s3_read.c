@@ -174,10 +174,10 @@ reader_from (S3Store *store, const char *key, Fetch *fetched)
 }
 
 Reader *
-s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
+s3_store_open_head (Ctx *ctx, ObjectStore *base, const char *key, gsize head_bytes, GError **error)
 {
   S3Store *self = (S3Store *) base;
-  g_auto (Fetch) fetched = { .wanted_size = WINDOW_BYTES };
+  g_auto (Fetch) fetched = { .wanted_size = MIN (head_bytes, WINDOW_BYTES) };
   g_autoptr (GError) problem = NULL;
   ObjectInfo info = { 0 };
   if (fetch (ctx, self->client, key, NULL, &fetched, &problem))
@@ -191,4 +191,10 @@ s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
   if (error == NULL || *error == NULL)
     g_propagate_error (error, g_steal_pointer (&problem));
   return NULL;
+}
+
+Reader *
+s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
+{
+  return s3_store_open_head (ctx, base, key, WINDOW_BYTES, error);
 }

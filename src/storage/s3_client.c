@@ -4,6 +4,7 @@
 
 #include "base/digest.h"
 #include "base/log.h"
+#include "net/metrics.h"
 #include "storage/s3_reply.h"
 #include "storage/s3_xml.h"
 
@@ -16,6 +17,7 @@
 struct S3Client {
   S3Config config;
   HttpClient *http;
+  Metric *requests;
   char *origin, *host; /* of the bucket's requests */
   GMutex lock;         /* the rest */
   char *region;
@@ -43,6 +45,7 @@ host_of (const char *endpoint)
 S3Client *
 s3_client_new (const S3Config *config, GError **error)
 {
+  static const char *const labels[] = { "method", "status", NULL };
   g_autoptr (S3Client) self = g_new0 (S3Client, 1);
   g_autofree char *host = host_of (config->endpoint);
   HttpClientConfig http = { .ca_file = config->ca_file, .max_attempts = 1 }; /* each attempt has its own signature */
@@ -58,6 +61,8 @@ s3_client_new (const S3Config *config, GError **error)
   self->region = g_strdup (config->region);
   self->host = config->path_style ? g_strdup (host) : g_strconcat (config->bucket, ".", host, NULL);
   self->origin = g_strdup_printf ("%.*s%s", (int) (strlen (config->endpoint) - strlen (host)), config->endpoint, self->host);
+  self->requests = metric_declare ("object_store_requests_total", METRIC_COUNTER,
+                                   "Requests to the bucket, each attempt; status 0: no answer.", labels);
   self->http = http_client_new (&http, error);
   return self->http != NULL ? g_steal_pointer (&self) : NULL;
 }
@@ -245,6 +250,7 @@ attempt (Ctx *ctx, Attempts *self, GError **error)
                     .reply_limit_bytes = S3_XML_MAX_BYTES, .idempotent = TRUE, .no_redirects = TRUE };
   http_reply_clear (self->reply);
   gboolean done = http_client_call (ctx, self->client->http, &http, self->reply, &problem);
+  metric_add (self->client->requests, 1, call->method, am_u64 (self->reply->status), NULL);
   if (done && self->reply->status < 300 && is_whole (self))
     return TRUE;
   if (self->reply->status != 0)
