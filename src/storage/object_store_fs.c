@@ -533,12 +533,13 @@ object_store_fs_new (const char *root, gboolean create, GError **error)
   self->marker = key_path (self, MARKER);
   if (!claim_root (self, create, error) || !fs_lock_share (self->marker, &self->lock_fd, error))
     return NULL;
-  if (!g_file_test (self->temp_dir, G_FILE_TEST_IS_DIR))
+  /* Not synced: it is made again whenever it is missing. */
+  if (mkdir (self->temp_dir, 0755) < 0 && errno != EEXIST)
     {
       /* A store on a read-only medium can still be read: writing will say what is wrong. */
       g_autoptr (GError) problem = NULL;
-      if (!file_make_dirs (self->temp_dir, NULL, &problem))
-        am_ignore (&problem, "the store may be read-only");
+      am_fail_errno (&problem, errno, "cannot create directory %s", self->temp_dir);
+      am_ignore (&problem, "the store may be read-only");
     }
   remove_stale_temps (self);
   g_steal_pointer (&owner);
