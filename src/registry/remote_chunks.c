@@ -246,15 +246,13 @@ run_attempt (Ctx *ctx, Run *self, GError **error)
 static gboolean
 run_all (Ctx *ctx, Run *self, GError **error)
 {
-  Retry retry = { .base_ms = self->fetch->remote->retry_base_ms };
+  Retry retry = { .base_ms = self->fetch->remote->retry_base_ms, .furthest_bytes = run_first (self) };
   while (self->next < self->end)
     {
-      guint before = self->next;
       g_autoptr (GError) failure = NULL;
       if (run_attempt (ctx, self, &failure))
         return TRUE;
-      if (self->next > before)
-        retry.n_failures = 0;
+      retry_reached (&retry, run_first (self));
       if (self->final != NULL)
         {
           g_propagate_error (error, g_steal_pointer (&self->final));

@@ -280,7 +280,6 @@ resynchronize (Ctx *ctx, FramePush *self, GError **error)
 static gboolean
 recover (Ctx *ctx, FramePush *self, Retry *retry, const GError *failure, GError **error)
 {
-  guint64 before = self->acked.end_bytes;
   gboolean is_damage = am_error_has_reason (failure, "CHUNK_UNKNOWN");
   am_log_debug (ctx, "push interrupted", "repository", self->remote->base.display, "err", failure->message, NULL);
   g_clear_pointer (&self->pipeline, push_pipeline_free);
@@ -300,8 +299,7 @@ recover (Ctx *ctx, FramePush *self, Retry *retry, const GError *failure, GError 
         }
       while (!resynchronize (ctx, self, &problem));
     }
-  if (self->acked.end_bytes > before)
-    retry->n_failures = 0;
+  retry_reached (retry, self->acked.end_bytes);
   if (is_damage)
     self->whole_until = self->acked.end_bytes + WHOLE_AFTER_DAMAGE_BYTES;
   start_pipeline (ctx, self);
@@ -320,7 +318,7 @@ send_all (Ctx *ctx, FramePush *self, Retry *retry, GError **error)
         return TRUE;
       if (next == PUSH_FRAME && patch (ctx, self, &failure))
         {
-          retry->n_failures = 0;
+          retry_reached (retry, self->acked.end_bytes);
           continue;
         }
       if (!recover (ctx, self, retry, failure, error))

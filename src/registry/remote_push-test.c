@@ -315,6 +315,44 @@ test_wire_lies (void)
     }
 }
 
+/* One that takes everything, fails at the end, and says then that it has nothing: it is not sent to for ever. */
+static void
+test_no_end (void)
+{
+  static const ScriptRule frames[] = {
+    { "POST", "*/known", .status = 200, .text = "0" },
+    { "POST", UPLOADS, .status = 202, .headers = "Location: " UPLOADS "1\nX-Ai-Models-Chunks: 1" },
+    { "PATCH", "*", .status = 202, .headers = "X-Ai-Models-Upload-Offset: 2097152" },
+    { "GET", UPLOADS "1", .status = 204, .headers = "X-Ai-Models-Upload-Offset: 0" },
+    { "PUT", "*", .times = 60, .status = 503 },
+    { "PUT", "*", .status = 201 },
+  };
+  g_auto (Fixture) self = { 0 };
+  fixture_start (&self, 2 * MIB, frames, G_N_ELEMENTS (frames));
+  g_assert_false (push (&self, FALSE));
+  g_assert_error (self.error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+  g_assert_nonnull (strstr (self.error->message, "no progress"));
+  g_assert_cmpuint (scripted_registry_count (&self.home, "PATCH *"), <=, 6);
+}
+
+/* The same in pieces: the second is always refused, and the first forgotten. */
+static void
+test_pieces_without_end (void)
+{
+  static const ScriptRule rules[] = {
+    { "POST", "*", .status = 202, .headers = "Location: " UPLOADS "1" },
+    { "PUT", "*", .times = 1, .status = 413 },
+    { "PATCH", UPLOADS "1", .times = 20, .status = 202, .headers = "Location: " UPLOADS "2" },
+    { "PATCH", UPLOADS "2", .status = 503 },
+    { "GET", UPLOADS "2", .status = 204, .headers = "Range: 0-0\nLocation: " UPLOADS "1" },
+  };
+  g_auto (Fixture) self = { 0 };
+  fixture_start (&self, 7 * MIB, rules, G_N_ELEMENTS (rules));
+  g_assert_false (push (&self, TRUE));
+  g_assert_error (self.error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+  g_assert_nonnull (strstr (self.error->message, "no progress"));
+}
+
 /* Whatever is answered to a mount but 201 means that the blob must be sent, not that nothing works. */
 static void
 test_mounts (void)
@@ -360,6 +398,8 @@ main (int argc, char **argv)
   g_test_add_func ("/remote-push/foreign-registry", test_foreign_registry);
   g_test_add_func ("/remote-push/patch-refused", test_patch_refused);
   g_test_add_func ("/remote-push/wire-lies", test_wire_lies);
+  g_test_add_func ("/remote-push/no-end", test_no_end);
+  g_test_add_func ("/remote-push/pieces-without-end", test_pieces_without_end);
   g_test_add_func ("/remote-push/mounts", test_mounts);
   return g_test_run ();
 }

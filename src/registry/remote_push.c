@@ -108,7 +108,7 @@ push_in_pieces (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, R
       if (patch_piece (ctx, self, content, &location, offset, size, &failure))
         {
           offset += size;
-          retry.n_failures = 0;
+          retry_reached (&retry, offset);
           remote_progress (progress, offset, size);
           continue;
         }
@@ -147,14 +147,12 @@ push_plain (Ctx *ctx, Remote *self, Reader *content, const Digest *digest, const
         session = remote_start_upload (ctx, self, NULL, error);
       if (session == NULL)
         return FALSE;
-      guint64 before = progress->told_bytes;
       if (put_whole (ctx, self, content, session, digest, progress, &status, &failure))
         return TRUE;
       remote_cancel_upload (ctx, self, session);
       if (wants_pieces (status) && content->size_bytes > PIECE_BYTES)
         return push_in_pieces (ctx, self, content, digest, progress, error);
-      if (progress->told_bytes > before)
-        retry.n_failures = 0;
+      retry_reached (&retry, progress->told_bytes);
       if (!retry_wait (ctx, &retry, failure, error))
         return FALSE;
       /* The answer may have been lost after all was done. */

@@ -107,15 +107,13 @@ read_attempt (Ctx *ctx, BlobRead *self, GError **error)
 static gboolean
 run (Ctx *ctx, BlobRead *self, GError **error)
 {
-  Retry retry = { .base_ms = self->remote->retry_base_ms };
+  Retry retry = { .base_ms = self->remote->retry_base_ms, .furthest_bytes = self->position_bytes };
   while (self->position_bytes < self->end_bytes)
     {
-      guint64 before = self->position_bytes;
       g_autoptr (GError) failure = NULL;
       if (read_attempt (ctx, self, &failure) || self->is_done)
         continue;
-      if (self->position_bytes > before)
-        retry.n_failures = 0;
+      retry_reached (&retry, self->position_bytes);
       if (self->final != NULL)
         {
           g_propagate_error (error, g_steal_pointer (&self->final));

@@ -11,6 +11,15 @@ is_passing (const GError *failure)
          || (am_error_is (failure, AM_ERROR_RESOURCE_EXHAUSTED) && am_error_retry_after_ms (failure) > 0);
 }
 
+void
+retry_reached (Retry *self, guint64 position_bytes)
+{
+  if (position_bytes <= self->furthest_bytes)
+    return;
+  self->furthest_bytes = position_bytes;
+  self->n_failures = 0;
+}
+
 gboolean
 retry_wait (Ctx *ctx, Retry *self, const GError *failure, GError **error)
 {
