@@ -2,7 +2,8 @@
 
 #include "cli/option.h"
 
-#define GO_ON "run the same command again: what was done already is not done twice"
+#define GO_ON "run the same command again: transfers with a registry go on where they stopped"
+#define MEND "publish the model again, or copy it from another place into the store that is damaged"
 
 const ExitStatus exit_statuses[] = {
   { 0, "done" },
@@ -25,10 +26,9 @@ static const struct {
 } remedies[] = {
   { "InsufficientStorage", 0, "free some space, or choose a directory on a larger disk" },
   { "ReadOnlyStorage", 0, "choose a place that can be written to" },
-  { "ChunkMissing", 0, "publish the model again into this store, or copy it from another registry" },
-  { "CHUNK_UNKNOWN", 0, "publish the model again into this store, or pull it from where it came from" },
-  { "ChunkCorrupt", 0,
-    "publish the model again, or copy it from another registry; `ai-models verify` lists the damage" },
+  { "ChunkMissing", 0, MEND },
+  { "CHUNK_UNKNOWN", 0, MEND },
+  { "ChunkCorrupt", 0, MEND "; `ai-models verify` lists the damage" },
   { "LfsPointer", 0, "fetch the real files first: git lfs pull" },
   { "MANIFEST_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "NAME_UNKNOWN", 0, "`ai-models list` shows what there is" },

@@ -52,7 +52,8 @@ struct Repository {
 
 /* `out_size` may be NULL. FALSE with NOT_FOUND (reason BLOB_UNKNOWN) when the repository lacks it. */
 gboolean repository_blob_exists (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
-/* Moves a blob in; skips what is there. `expected` may be NULL: then the digest is only known at the end
+/* Moves a blob in; skips what is there, and whole as far as the other side tells (a local store rereads it).
+ * `expected` may be NULL: then the digest is only known at the end
  * (`out_digest`, may be NULL). Interrupted pushes of the same `resume_key` (may be NULL) go on where they
  * stopped, in a later process too, when the other side still has the session. `content` is read by one
  * thread at a time. INVALID_ARGUMENT (reason DIGEST_INVALID) when the content is not what `expected` says. */

@@ -1,6 +1,7 @@
 #include "registry/repository_local.h"
 
 #include <fcntl.h>
+#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -213,6 +214,56 @@ test_old_link (Fixture *self, gconstpointer data)
         use_blob (self, way, bytes, &digest);
         g_assert_cmpint (stat (path, &info), ==, 0);
         g_assert_cmpint (time (NULL) - info.st_mtim.tv_sec < 3600, ==, is_old && way != READ);
+      }
+}
+
+static void
+damage_object (Fixture *self, const char *key, gboolean remove)
+{
+  g_autofree char *path = g_build_filename (self->store.root, key, NULL);
+  g_autofree char *bytes = NULL;
+  gsize size = 0;
+  if (remove)
+    {
+      g_assert_true (g_unlink (path) == 0);
+      return;
+    }
+  g_assert_true (g_file_get_contents (path, &bytes, &size, NULL));
+  bytes[size / 2] ^= 1;
+  g_assert_true (g_file_set_contents (path, bytes, (gssize) size, NULL));
+}
+
+/* A chunk of the blob, or all there is of a small one. */
+static void
+damage_blob (Fixture *self, const Digest *digest, gboolean remove)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (Recipe) recipe = blob_store_recipe (self->ctx, self->store.blobs, digest, &error);
+  g_assert_no_error (error);
+  g_autofree char *key = recipe == NULL ? blob_data_key (digest)
+                                        : chunk_key (g_array_index (recipe->entries, RecipeEntry, 1).digest);
+  damage_object (self, key, remove);
+}
+
+/* What is damaged does not count as there: it is taken from the content. */
+static void
+test_damage_is_mended (Fixture *self, gconstpointer data)
+{
+  static const gsize sizes[] = { 1000, 9 * MIB };
+  for (guint i = 0; i < G_N_ELEMENTS (sizes); i++)
+    for (gboolean remove = FALSE; remove <= TRUE; remove++)
+      {
+        g_autoptr (GBytes) bytes = fixture_noise (sizes[i], i);
+        g_autoptr (GError) error = NULL;
+        FixtureProgress progress;
+        Digest digest;
+        push (self, self->repository, bytes, TRUE, &progress);
+        fixture_digest (bytes, &digest);
+        damage_blob (self, &digest, remove);
+        push (self, self->repository, bytes, TRUE, &progress);
+        g_assert_cmpuint (progress.moved, ==, sizes[i]);
+        blob_store_verify (self->ctx, self->store.blobs, &digest, NULL, NULL, &error);
+        g_assert_no_error (error);
       }
 }
 
@@ -490,6 +541,7 @@ main (int argc, char **argv)
   ADD ("chunks", test_chunks);
   ADD ("membership", test_membership);
   ADD ("old-link", test_old_link);
+  ADD ("damage-is-mended", test_damage_is_mended);
   ADD ("wrong-digest", test_wrong_digest);
   ADD ("broken-content", test_broken_content);
   ADD ("manifests", test_manifests);

@@ -57,21 +57,22 @@ local_blob_exists (Ctx *ctx, Repository *base, const Digest *digest, guint64 *ou
   return TRUE;
 }
 
-/* Makes a blob that the store has the repository's. Linked first and looked at afterwards, so that collection
- * cannot come in between. */
+/* Makes a blob that the store has the repository's, `whole`: only when every byte of it is right. Linked first and
+ * looked at afterwards, so that collection cannot come in between. */
 static gboolean
-adopt (Ctx *ctx, Local *self, const Digest *digest, gboolean *out_adopted, guint64 *out_size, GError **error)
+adopt (Ctx *ctx, Local *self, const Digest *digest, gboolean whole, gboolean *out_adopted, guint64 *out_size,
+       GError **error)
 {
   g_autoptr (GError) cause = NULL;
-  BlobInfo info;
+  BlobInfo info = { 0 };
   gboolean was_linked = FALSE;
   if (!layer_link_claim (ctx, objects_of (self), self->base.name, digest, &was_linked, error)
       || (!was_linked && !layer_link_put (ctx, objects_of (self), self->base.name, digest, error)))
     return FALSE;
-  *out_adopted = blob_store_stat (ctx, self->blobs, digest, &info, &cause);
-  if (*out_adopted)
-    *out_size = info.size_bytes;
-  if (*out_adopted || am_error_is (cause, AM_ERROR_NOT_FOUND))
+  *out_adopted = blob_store_stat (ctx, self->blobs, digest, &info, &cause)
+                 && (!whole || blob_store_verify (ctx, self->blobs, digest, NULL, NULL, &cause));
+  *out_size = info.size_bytes;
+  if (*out_adopted || am_error_is (cause, AM_ERROR_NOT_FOUND) || (whole && am_error_is (cause, AM_ERROR_DATA_LOSS)))
     return TRUE;
   g_propagate_error (error, g_steal_pointer (&cause));
   return FALSE;
@@ -142,7 +143,7 @@ local_push_blob (Ctx *ctx, Repository *base, Reader *content, const Digest *expe
   gboolean is_there = FALSE;
   guint64 size = 0;
   char text[DIGEST_STRING_SIZE];
-  if (expected != NULL && !adopt (ctx, self, expected, &is_there, &size, error))
+  if (expected != NULL && !adopt (ctx, self, expected, TRUE, &is_there, &size, error))
     return FALSE;
   if (!is_there && store_content (ctx, self, content, expected, &progress, out_digest, error))
     return TRUE;
@@ -175,7 +176,7 @@ local_mount_blob (Ctx *ctx, Repository *base, const Digest *digest, const char *
     return FALSE;
   if (!has)
     return TRUE;
-  if (!adopt (ctx, self, digest, out_mounted, &size, error))
+  if (!adopt (ctx, self, digest, FALSE, out_mounted, &size, error))
     return FALSE;
   if (!*out_mounted)
     drop_link_to_nothing (ctx, self, digest);

@@ -83,6 +83,25 @@ def test_copy_keeps_the_digest_everywhere(ai, model, registry):
     assert ai("verify", "--json", "back:v1").json["intact"]
 
 
+@pytest.mark.parametrize("damage", ["flip", "remove"])
+def test_copy_mends_a_damaged_store(ai, other, model, registry, damage):
+    """What the documents promise: a damaged model is mended by copying it from another place."""
+    ai("push", model, f"{registry.host}/m:v1")
+    other("copy", f"{registry.host}/m:v1", "m:v1")
+    chunks = [path for path in (other.store / "_ai_models" / "chunks").rglob("*") if path.is_file()]
+    blobs = [path for path in (other.store / "docker/registry/v2/blobs").rglob("*") if path.is_file()]
+    assert chunks and len(blobs) > 3
+    for path in [*chunks[::2], *blobs]:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0x10
+        path.unlink()
+        if damage == "flip":
+            path.write_bytes(data)
+    other("verify", "m:v1", status=7 if damage == "flip" else 4)
+    other("copy", f"{registry.host}/m:v1", "m:v1")
+    assert other("verify", "--json", "m:v1").json["intact"]
+
+
 def test_kill_during_pull_over_the_wire(ai, registry, tmp_path):
     big = write_model(tmp_path / "big", random_tensors(3, n=24, size=8 << 20))
     reference = f"{registry.host}/big:v1"
