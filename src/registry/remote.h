@@ -39,7 +39,7 @@ gboolean remote_read_chunks (Ctx *ctx, Repository *self, const Recipe *recipe, c
 
 /* Adds what a page of a list holds to `items`. */
 typedef gboolean (*TakePage) (Remote *self, const HttpReply *reply, GPtrArray *items, GError **error);
-/* Reads pages from `url` on until one brings nothing new. FAILED_PRECONDITION when they lead to another host. */
+/* Reads pages from `url` on until one names no next, or itself. FAILED_PRECONDITION when they lead to another host. */
 gboolean remote_read_pages (Ctx *ctx, Remote *self, const char *url, TakePage take, GPtrArray *items, GError **error);
 /* After a manifest was put to a registry that did not say it knows its subject: enters it into the index under the
  * subject's fallback tag. Nothing to do when it has none. */

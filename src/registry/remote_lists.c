@@ -57,12 +57,11 @@ remote_read_pages (Ctx *ctx, Remote *self, const char *url, TakePage take, GPtrA
       HttpCall call = { .method = "GET", .url = at, .reply_limit_bytes = PAGE_MAX_BYTES };
       g_auto (HttpReply) reply = { 0 };
       g_autofree char *next = NULL;
-      guint before = items->len;
       if (!registry_client_call (ctx, self->client, REGISTRY_PULL, &call, &reply, error)
           || !take (self, &reply, items, error) || !find_next_page (self, &reply, at, &next, error))
         return FALSE;
       g_free (at);
-      at = items->len > before ? g_steal_pointer (&next) : NULL;
+      at = g_steal_pointer (&next);
     }
   return at == NULL
          || am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s: the list has more than %u pages",

@@ -298,6 +298,23 @@ test_tag_pages (void)
   g_assert_cmpstr (joined, ==, "a b c d e");
 }
 
+/* A page may hold nothing and lead on. */
+static void
+test_empty_tag_page (void)
+{
+  static const ScriptRule rules[] = {
+    { "GET", "*last=b", .status = 200, .text = "{\"tags\":[\"c\"]}" },
+    { "GET", "*last=a", .status = 200, .text = "{\"tags\":null}", .headers = "Link: <?last=b>; rel=\"next\"" },
+    { "GET", "*", .status = 200, .text = "{\"tags\":[]}", .headers = "Link: <?last=a>; rel=\"next\"" },
+  };
+  g_auto (Fixture) self = { 0 };
+  fixture_start (&self, rules, G_N_ELEMENTS (rules), 0);
+  g_autoptr (GPtrArray) tags = repository_list_tags (NULL, self.repository, &self.error);
+  g_assert_no_error (self.error);
+  g_assert_cmpuint (tags->len, ==, 1);
+  g_assert_cmpstr (tags->pdata[0], ==, "c");
+}
+
 /* Half a list is no list: what leads elsewhere or never ends is an error. */
 static void
 test_bad_tag_pages (void)
@@ -357,6 +374,7 @@ main (int argc, char **argv)
   g_test_add_func ("/remote-read/huge-manifest", test_huge_manifest);
   g_test_add_func ("/remote-read/put-manifest", test_put_manifest);
   g_test_add_func ("/remote-read/tag-pages", test_tag_pages);
+  g_test_add_func ("/remote-read/empty-tag-page", test_empty_tag_page);
   g_test_add_func ("/remote-read/bad-tag-pages", test_bad_tag_pages);
   g_test_add_func ("/remote-read/remove", test_remove);
   return g_test_run ();
