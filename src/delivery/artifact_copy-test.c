@@ -104,6 +104,24 @@ test_with_and_without (Fixture *self, gconstpointer data)
   g_assert_cmpuint (n_referrers (self->target, self->first), ==, 1);
 }
 
+/* What is damaged at the destination is not taken for a copy. */
+static void
+test_damage_is_mended (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  CopyResult result;
+  Digest config;
+  fixture_digest (self->config, &config);
+  g_assert_true (copy (self, self->source, "v1", FALSE, &result, &error));
+  g_autofree char *key = blob_data_key (&config);
+  g_autofree char *path = g_build_filename (self->to.root, key, NULL);
+  g_assert_true (g_file_set_contents (path, "[]", 2, NULL));
+  g_assert_true (copy (self, self->source, "v1", FALSE, &result, &error));
+  g_assert_cmpuint (result.moved_bytes, ==, 2);
+  blob_store_verify (NULL, self->to.blobs, &config, NULL, NULL, &error);
+  g_assert_no_error (error);
+}
+
 /* Each operation at the destination fails once: the tag is there only with everything that refers to it. */
 static void
 test_under_faults (Fixture *self, gconstpointer data)
@@ -146,6 +164,46 @@ index_of (GBytes *const *manifests, guint n)
   return index;
 }
 
+#define N_SERVED 3
+
+/* A registry that has N_SERVED manifests and lists these referrers of the first that is asked about. */
+typedef struct {
+  ScriptedRegistry registry;
+  ScriptRule rules[N_SERVED + 3];
+  char *paths[N_SERVED];
+  Repository *repository;
+} Source;
+
+static void
+source_start (Source *self, GBytes *const *served, GBytes *list)
+{
+  for (guint i = 0; i < N_SERVED; i++)
+    {
+      char text[DIGEST_STRING_SIZE];
+      Digest digest;
+      fixture_digest (served[i], &digest);
+      self->paths[i] = g_strdup_printf ("*/manifests/%s", digest_format (&digest, text));
+      self->rules[i] = (ScriptRule){ "GET", self->paths[i], .status = 200, .blob = served[i] };
+    }
+  self->rules[N_SERVED] = (ScriptRule){
+    "GET", "*/referrers/*", .times = 1, .status = 200, .headers = "Content-Type: " OCI_INDEX, .blob = list
+  };
+  self->rules[N_SERVED + 1] = (ScriptRule){ "GET", "*/blobs/*", .status = 200, .text = "{}" };
+  self->rules[N_SERVED + 2] = (ScriptRule){ "HEAD", "*/blobs/*", .status = 200, .text = "{}" };
+  scripted_registry_start (&self->registry, self->rules, G_N_ELEMENTS (self->rules), NULL);
+  self->repository = scripted_registry_client (&self->registry, 0);
+}
+
+static void
+source_clear (Source *self)
+{
+  repository_free (self->repository);
+  scripted_registry_stop (&self->registry);
+  for (guint i = 0; i < N_SERVED; i++)
+    g_free (self->paths[i]);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Source, source_clear)
+
 /* A source whose list of referrers names, of three, one that refers, one that does not, and one that is not there. */
 static void
 test_lying_list (Fixture *self, gconstpointer data)
@@ -154,32 +212,58 @@ test_lying_list (Fixture *self, gconstpointer data)
   g_autoptr (GBytes) stranger = fixture_manifest (self->config, NULL, NULL, "stranger");
   GBytes *listed[] = { self->second, stranger, self->of_first };
   g_autoptr (GBytes) list = index_of (listed, G_N_ELEMENTS (listed));
-  g_autoptr (GPtrArray) paths = g_ptr_array_new_with_free_func (g_free);
-  GBytes *served[] = { self->model, self->second, stranger };
-  ScriptRule rules[6] = { { 0 } };
-  for (guint i = 0; i < 3; i++)
-    {
-      char text[DIGEST_STRING_SIZE];
-      Digest digest;
-      fixture_digest (served[i], &digest);
-      g_ptr_array_add (paths, g_strdup_printf ("*/manifests/%s", digest_format (&digest, text)));
-      rules[i] = (ScriptRule){ "GET", g_ptr_array_index (paths, i), .status = 200, .blob = served[i] };
-    }
-  rules[3] = (ScriptRule){
-    "GET", "*/referrers/*", .times = 1, .status = 200, .headers = "Content-Type: " OCI_INDEX, .blob = list
-  };
-  rules[4] = (ScriptRule){ "GET", "*/blobs/*", .status = 200, .text = "{}" };
-  rules[5] = (ScriptRule){ "HEAD", "*/blobs/*", .status = 200, .text = "{}" };
-  g_auto (ScriptedRegistry) registry = { 0 };
-  scripted_registry_start (&registry, rules, G_N_ELEMENTS (rules), NULL);
-  g_autoptr (Repository) source = scripted_registry_client (&registry, 0);
+  GBytes *served[N_SERVED] = { self->model, self->second, stranger };
+  g_auto (Source) source = { 0 };
+  source_start (&source, served, list);
   CopyResult result;
-  copy (self, source, "v1", TRUE, &result, &error);
+  copy (self, source.repository, "v1", TRUE, &result, &error);
   g_assert_no_error (error);
   g_assert_cmpuint (result.n_referrers, ==, 1);
   g_assert_cmpuint (result.n_missing_referrers, ==, 2);
   g_assert_cmpuint (result.n_manifests, ==, 2);
   g_assert_cmpuint (n_referrers (self->target, self->model), ==, 1);
+}
+
+/* A referrer that is an index of these two. */
+static GBytes *
+referring_index (GBytes *subject, GBytes *first, GBytes *second)
+{
+  GBytes *all[] = { first, second, subject };
+  char text[G_N_ELEMENTS (all)][DIGEST_STRING_SIZE];
+  for (guint i = 0; i < G_N_ELEMENTS (all); i++)
+    {
+      Digest digest;
+      fixture_digest (all[i], &digest);
+      digest_format (&digest, text[i]);
+    }
+#define ONE "{\"mediaType\":\"" OCI_MANIFEST "\",\"digest\":\"%s\",\"size\":1}"
+  char *index = g_strdup_printf ("{\"schemaVersion\":2,\"mediaType\":\"" OCI_INDEX "\",\"manifests\":[" ONE "," ONE
+                                 "],\"subject\":" ONE "}",
+                                 text[0], text[1], text[2]);
+#undef ONE
+  return g_bytes_new_take (index, strlen (index));
+}
+
+/* Of a referrer that is not all there, nothing is copied. */
+static void
+test_referrer_in_part (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) child = fixture_manifest (self->config, NULL, NULL, "child");
+  g_autoptr (GBytes) gone = fixture_manifest (self->config, NULL, NULL, "gone");
+  g_autoptr (GBytes) index = referring_index (self->model, child, gone);
+  GBytes *served[N_SERVED] = { self->model, index, child };
+  g_autoptr (GBytes) list = index_of (&index, 1);
+  g_auto (Source) source = { 0 };
+  source_start (&source, served, list);
+  CopyResult result;
+  copy (self, source.repository, "v1", TRUE, &result, &error);
+  g_assert_no_error (error);
+  g_autofree char *asked = g_strconcat ("GET ", source.paths[2], " *", NULL);
+  g_assert_cmpuint (scripted_registry_count (&source.registry, asked), ==, 1); /* the child came before the gap */
+  g_assert_cmpuint (result.n_referrers, ==, 0);
+  g_assert_cmpuint (result.n_missing_referrers, ==, 1);
+  g_assert_cmpuint (result.n_manifests, ==, 1);
 }
 
 /* A source whose every manifest has one more that refers to it. */
@@ -210,8 +294,10 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
 #define ADD(name, func) g_test_add ("/artifact-copy/" name, Fixture, NULL, set_up, func, tear_down)
   ADD ("with-and-without", test_with_and_without);
+  ADD ("damage-is-mended", test_damage_is_mended);
   ADD ("under-faults", test_under_faults);
   ADD ("lying-list", test_lying_list);
+  ADD ("referrer-in-part", test_referrer_in_part);
   ADD ("too-deep", test_too_deep);
   return g_test_run ();
 }

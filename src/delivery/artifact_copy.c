@@ -104,12 +104,25 @@ collect (Ctx *ctx, Copy *self, const char *selector, const Digest *subject, int 
   return TRUE;
 }
 
-/* A referrer with everything it names. One that is listed and gone, as fallback tags leave them, is counted. */
+/* Takes back what was collected since there were `n_parts` of `manifest_bytes`. */
+static void
+forget_parts (Copy *self, guint n_parts, guint64 manifest_bytes)
+{
+  for (guint i = n_parts; i < self->parts->len; i++)
+    g_hash_table_remove (self->seen, &((const Part *) self->parts->pdata[i])->digest);
+  g_ptr_array_set_size (self->parts, (gint) n_parts);
+  self->manifest_bytes = manifest_bytes;
+}
+
+/* A referrer with everything it names. One that is listed and gone, as fallback tags leave them, or not all there, is
+ * counted. */
 static gboolean
 collect_referrer (Ctx *ctx, Copy *self, const Digest *referrer, const Digest *subject, GError **error)
 {
   g_autofree char *selector = digest_to_string (referrer);
   g_autoptr (GError) failure = NULL;
+  guint n_parts = self->parts->len;
+  guint64 manifest_bytes = self->manifest_bytes;
   Digest digest;
   if (g_hash_table_contains (self->seen, referrer))
     return TRUE;
@@ -120,7 +133,8 @@ collect_referrer (Ctx *ctx, Copy *self, const Digest *referrer, const Digest *su
     }
   if (am_error_has_reason (failure, "MANIFEST_UNKNOWN") || am_error_has_reason (failure, NO_REFERRER))
     {
-      am_ignore (&failure, "the referrer is listed, but gone or none");
+      am_ignore (&failure, "the referrer is listed, but gone, in part, or none");
+      forget_parts (self, n_parts, manifest_bytes);
       self->n_missing_referrers++;
       return TRUE;
     }
@@ -188,12 +202,16 @@ on_transfer (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
   transfer_bytes (self->options->events, logical_bytes, moved_bytes);
 }
 
-/* Without moving bytes: the blob is there, or the place gives it to both. */
+/* Without moving bytes: the blob is there, or the place gives it to both. A local store does not say here what it
+ * has: pushing looks whether that is whole, and takes the content where it is not. */
 static gboolean
 take_over (Ctx *ctx, Copy *self, const Descriptor *blob, gboolean *out_done, GError **error)
 {
   g_autoptr (GError) problem = NULL;
   guint64 size = 0;
+  *out_done = FALSE;
+  if (self->to->is_local && !self->options->same_place)
+    return TRUE;
   *out_done = repository_blob_exists (ctx, self->to, &blob->digest, &size, &problem) && size == blob->size_bytes;
   if (problem != NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
     {
