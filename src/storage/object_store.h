@@ -16,7 +16,8 @@ typedef struct ObjectLock ObjectLock;
 typedef enum {
   OBJECT_COMMIT_DEFAULT = 0,
   OBJECT_COMMIT_IF_ABSENT = 1 << 0, /* ALREADY_EXISTS instead of replacing */
-  OBJECT_COMMIT_LAZY = 1 << 1,      /* may be lost in a power cut until object_store_sync names it */
+  OBJECT_COMMIT_LAZY = 1 << 1,      /* may be lost in a power cut until object_store_sync names it,
+                                     * but never takes with it what it replaced */
 } ObjectCommitFlags;
 
 typedef enum {
@@ -42,7 +43,8 @@ typedef struct {
   void (*free) (ObjectStore *self);
   gboolean (*remove_many) (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys,
                            GError **error); /* NULL: one by one */
-  Reader *(*open_head) (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes, GError **error); /* NULL: as open */
+  Reader *(*open_head) (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes,
+                        GError **error); /* NULL: as open */
 } ObjectStoreClass;
 
 struct ObjectStore {

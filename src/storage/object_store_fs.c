@@ -160,15 +160,27 @@ sync_lazy_levels (FsStore *self, const char *dir, GError **error)
   return TRUE;
 }
 
+/* What is lazy only takes a free place unsynced: what lies there may have been synced, and is not to be lost. */
+static gboolean
+put_in_place (FsWriter *self, const char *path, ObjectCommitFlags flags, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  if (temp_file_publish (self->file, path, flags != OBJECT_COMMIT_DEFAULT, &problem))
+    return TRUE;
+  if (flags == OBJECT_COMMIT_LAZY && am_error_is (problem, AM_ERROR_ALREADY_EXISTS))
+    return temp_file_sync (self->file, error) && temp_file_publish (self->file, path, FALSE, error);
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
 /* Another process may remove an empty directory between making it and renaming into it: try again. */
 static gboolean
 publish_under (FsWriter *self, const char *path, const char *dir, ObjectCommitFlags flags, GError **error)
 {
-  gboolean exclusive = (flags & OBJECT_COMMIT_IF_ABSENT) != 0;
   for (guint attempt = 1;; attempt++)
     {
       g_autoptr (GError) problem = NULL;
-      if (temp_file_publish (self->file, path, exclusive, &problem))
+      if (put_in_place (self, path, flags, &problem))
         return TRUE;
       if (!am_error_is (problem, AM_ERROR_NOT_FOUND) || attempt == COMMIT_ATTEMPTS)
         {
