@@ -212,7 +212,7 @@ take_over (Ctx *ctx, Copy *self, const Descriptor *blob, gboolean *out_done, GEr
   *out_done = FALSE;
   if (self->to->is_local && !self->options->same_place)
     return TRUE;
-  *out_done = repository_blob_exists (ctx, self->to, &blob->digest, &size, &problem) && size == blob->size_bytes;
+  *out_done = repository_claim_blob (ctx, self->to, &blob->digest, &size, &problem) && size == blob->size_bytes;
   if (problem != NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
     {
       g_propagate_error (error, g_steal_pointer (&problem));

@@ -7,6 +7,12 @@ repository_blob_exists (Ctx *ctx, Repository *self, const Digest *digest, guint6
 }
 
 gboolean
+repository_claim_blob (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error)
+{
+  return self->klass->claim_blob (ctx, self, digest, out_size, error);
+}
+
+gboolean
 repository_push_blob (Ctx *ctx, Repository *self, Reader *content, const Digest *expected, const char *resume_key,
                       TransferProgress progress, gpointer data, Digest *out_digest, GError **error)
 {

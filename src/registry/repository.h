@@ -24,6 +24,7 @@ typedef gboolean (*ChunkSink) (Ctx *ctx, gpointer data, guint64 offset_bytes, co
 /* An implementation embeds Repository as its first member; the functions below tell what each has to do. */
 typedef struct {
   gboolean (*blob_exists) (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
+  gboolean (*claim_blob) (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
   gboolean (*push_blob) (Ctx *ctx, Repository *self, Reader *content, const Digest *expected, const char *resume_key,
                          TransferProgress progress, gpointer data, Digest *out_digest, GError **error);
   gboolean (*mount_blob) (Ctx *ctx, Repository *self, const Digest *digest, const char *from_repository,
@@ -52,6 +53,8 @@ struct Repository {
 
 /* `out_size` may be NULL. FALSE with NOT_FOUND (reason BLOB_UNKNOWN) when the repository lacks it. */
 gboolean repository_blob_exists (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
+/* The same for somebody who is going to name the blob in a manifest: until then no collection takes it. */
+gboolean repository_claim_blob (Ctx *ctx, Repository *self, const Digest *digest, guint64 *out_size, GError **error);
 /* Moves a blob in; skips what is there, and whole as far as the other side tells (a local store rereads it).
  * `expected` may be NULL: then the digest is only known at the end
  * (`out_digest`, may be NULL). Interrupted pushes of the same `resume_key` (may be NULL) go on where they

@@ -172,7 +172,7 @@ test_membership (Fixture *self, gconstpointer data)
   g_assert_true (am_error_has_reason (error, "NAME_INVALID"));
 }
 
-typedef enum { ASK, PUSH, MOUNT, READ, N_WAYS } Way;
+typedef enum { ASK, CLAIM, PUSH, MOUNT, READ, N_WAYS } Way;
 
 static void
 use_blob (Fixture *self, Way way, GBytes *bytes, const Digest *digest)
@@ -183,6 +183,8 @@ use_blob (Fixture *self, Way way, GBytes *bytes, const Digest *digest)
   gboolean mounted = FALSE;
   if (way == ASK)
     g_assert_true (repository_blob_exists (self->ctx, self->repository, digest, NULL, &error));
+  else if (way == CLAIM)
+    g_assert_true (repository_claim_blob (self->ctx, self->repository, digest, NULL, &error));
   else if (way == PUSH)
     push (self, self->repository, bytes, TRUE, &progress);
   else if (way == MOUNT)
@@ -192,7 +194,7 @@ use_blob (Fixture *self, Way way, GBytes *bytes, const Digest *digest)
   g_assert_no_error (error);
 }
 
-/* Whoever is told that a blob is there may name it later: its link is made young again. Reading does not. */
+/* Who is going to name a blob makes its link young again. Looking and reading write nothing. */
 static void
 test_old_link (Fixture *self, gconstpointer data)
 {
@@ -213,7 +215,7 @@ test_old_link (Fixture *self, gconstpointer data)
         g_assert_cmpint (utimensat (AT_FDCWD, path, times, 0), ==, 0);
         use_blob (self, way, bytes, &digest);
         g_assert_cmpint (stat (path, &info), ==, 0);
-        g_assert_cmpint (time (NULL) - info.st_mtim.tv_sec < 3600, ==, is_old && way != READ);
+        g_assert_cmpint (time (NULL) - info.st_mtim.tv_sec < 3600, ==, is_old && way != READ && way != ASK);
       }
 }
 

@@ -43,6 +43,17 @@ stat_member (Ctx *ctx, Local *self, const Digest *digest, BlobInfo *out_info, GE
 static gboolean
 local_blob_exists (Ctx *ctx, Repository *base, const Digest *digest, guint64 *out_size, GError **error)
 {
+  BlobInfo info;
+  if (!stat_member (ctx, (Local *) base, digest, &info, error))
+    return FALSE;
+  if (out_size != NULL)
+    *out_size = info.size_bytes;
+  return TRUE;
+}
+
+static gboolean
+local_claim_blob (Ctx *ctx, Repository *base, const Digest *digest, guint64 *out_size, GError **error)
+{
   Local *self = (Local *) base;
   gboolean is_linked = FALSE;
   BlobInfo info;
@@ -368,6 +379,7 @@ local_free (Repository *base)
 
 static const RepositoryClass local_class = {
   .blob_exists = local_blob_exists,
+  .claim_blob = local_claim_blob,
   .push_blob = local_push_blob,
   .mount_blob = local_mount_blob,
   .read_blob = local_read_blob,

@@ -278,6 +278,7 @@ remote_free (Repository *base)
 
 static const RepositoryClass remote_class = {
   .blob_exists = remote_blob_exists,
+  .claim_blob = remote_blob_exists, /* a registry cannot know what a HEAD is for */
   .push_blob = remote_push_blob,
   .mount_blob = remote_mount_blob,
   .read_blob = remote_read_blob,
