@@ -1,10 +1,41 @@
 #include "base/blake3.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define MAX_BYTES ((1u << 20) + 5000)
 
 static guint8 *data;
+static guint8 *fence; /* behind it no byte may be read */
+
+/* The first `size` bytes of `data`, ending at the fence: the kernels for many lanes are not watched by a sanitizer. */
+static const guint8 *
+at_fence (gsize size)
+{
+  return memcpy (fence - size, data, size);
+}
+
+static void
+raise_fence (void)
+{
+  gsize page = (gsize) sysconf (_SC_PAGESIZE);
+  gsize room = (MAX_BYTES + page - 1) / page * page;
+  guint8 *pages = mmap (NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  g_assert_true (pages != MAP_FAILED);
+  fence = pages + room;
+  g_assert_cmpint (mprotect (fence, page, PROT_NONE), ==, 0);
+}
+
+/* FALSE, and the test is skipped, where the CPU does not have them. */
+static gboolean
+use_lanes (gconstpointer lanes)
+{
+  if (blake3_use_lanes (GPOINTER_TO_UINT (lanes)) == GPOINTER_TO_UINT (lanes))
+    return TRUE;
+  g_test_skip ("this CPU has fewer lanes");
+  return FALSE;
+}
 
 static void
 expect (const guint8 actual[BLAKE3_SIZE], const char *expected)
@@ -50,11 +81,10 @@ static const struct {
 static void
 test_vectors (gconstpointer lanes)
 {
-  blake3_use_lanes (GPOINTER_TO_UINT (lanes));
-  for (guint i = 0; i < G_N_ELEMENTS (vectors); i++)
+  for (guint i = 0; use_lanes (lanes) && i < G_N_ELEMENTS (vectors); i++)
     {
       guint8 actual[BLAKE3_SIZE];
-      blake3_of (data, vectors[i].size, actual);
+      blake3_of (at_fence (vectors[i].size), vectors[i].size, actual);
       expect (actual, vectors[i].hash);
     }
 }
@@ -63,7 +93,7 @@ test_vectors (gconstpointer lanes)
 static void
 test_pieces (gconstpointer lanes)
 {
-  for (guint i = 0; i < 400; i++)
+  for (guint i = 0; use_lanes (lanes) && i < 400; i++)
     {
       Blake3 state;
       guint8 whole[BLAKE3_SIZE], pieces[BLAKE3_SIZE];
@@ -77,7 +107,7 @@ test_pieces (gconstpointer lanes)
           gsize n = g_test_rand_int_range (0, i % 3 == 0 ? 1500 : 300000);
           n = i % 5 == 0 ? n / 1024 * 1024 : n;
           n = MIN (MAX (n, 1), size - done);
-          blake3_update (&state, data + done, n);
+          blake3_update (&state, memcpy (fence - n, data + done, n), n);
           done += n;
           if (i % 4 == 0)
             blake3_peek (&state, pieces); /* changes nothing */
@@ -91,13 +121,13 @@ test_pieces (gconstpointer lanes)
 static void
 test_lengths (gconstpointer lanes)
 {
-  for (gsize size = 0; size < 20 * BLAKE3_LEAF_BYTES; size += 31)
+  for (gsize size = 0; use_lanes (lanes) && size < 20 * BLAKE3_LEAF_BYTES; size += 31)
     {
       guint8 narrow[BLAKE3_SIZE], wide[BLAKE3_SIZE];
       blake3_use_lanes (1);
       blake3_of (data, size, narrow);
       blake3_use_lanes (GPOINTER_TO_UINT (lanes));
-      blake3_of (data, size, wide);
+      blake3_of (at_fence (size), size, wide);
       g_assert_cmpmem (narrow, BLAKE3_SIZE, wide, BLAKE3_SIZE);
     }
 }
@@ -107,6 +137,7 @@ main (int argc, char **argv)
 {
   static const guint lanes[] = { 1, 4, 8, 16 };
   g_test_init (&argc, &argv, NULL);
+  raise_fence ();
   data = g_malloc (MAX_BYTES);
   for (gsize i = 0; i < MAX_BYTES; i++)
     data[i] = (guint8) (i % 251);
