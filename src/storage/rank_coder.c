@@ -17,10 +17,13 @@ static RankSpeed
 speed_of_cpu (void)
 {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("avx512bw")
+  /* All that the targets of rank_kernels.c name. */
+  if (!__builtin_cpu_supports ("bmi") || !__builtin_cpu_supports ("bmi2") || !__builtin_cpu_supports ("popcnt"))
+    return RANK_PORTABLE;
+  if (__builtin_cpu_supports ("avx512f") && __builtin_cpu_supports ("avx512bw")
       && __builtin_cpu_supports ("avx512vbmi2"))
     return RANK_AVX512;
-  if (__builtin_cpu_supports ("bmi2") && __builtin_cpu_supports ("avx2"))
+  if (__builtin_cpu_supports ("avx2"))
     return RANK_AVX2;
 #endif
   return RANK_PORTABLE;

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 
 #define AVX2_TARGET __attribute__ ((target ("avx2,bmi,bmi2,popcnt")))
-#define AVX512_TARGET __attribute__ ((target ("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
+#define AVX512_TARGET __attribute__ ((target ("avx512f,avx512bw,avx512vbmi2,bmi,bmi2,popcnt")))
 #define UNARY_LEVELS _Pragma ("GCC unroll 8") for (guint k = 1; k < RANK_COUNT; k++)
 
 static inline guint64
