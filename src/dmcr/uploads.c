@@ -365,7 +365,7 @@ dmcr_post_known (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
     return FALSE;
   if (size == 0 || size % 32 != 0)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "SIZE_INVALID",
-                    "the body must be SHA-256 digests of 32 bytes each");
+                    "the body must be digests of chunks, 32 bytes each");
   g_autoptr (GString) answers = g_string_sized_new (size / 32 + 1);
   if (!upload_session_known (ctx, self->blobs, repository, http_request_param (req, "upload"), digests, size / 32,
                              answers, error))
