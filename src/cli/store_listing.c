@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "oci/manifest.h"
+#include "storage/chunk_frame.h"
 #include "storage/repository_links.h"
 
-#define CHUNK_FRAME_HEADER_BYTES 56
 #define MAX_INDEX_DEPTH 8
 
 typedef struct {
@@ -76,7 +76,7 @@ measure_blob (Ctx *ctx, Walk *self, const Descriptor *blob, StoredModel *model)
   for (guint i = 0; i < recipe->entries->len; i++)
     {
       const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
-      count_object (self, model, chunk_key (entry->digest), entry->encoded_size + CHUNK_FRAME_HEADER_BYTES);
+      count_object (self, model, chunk_key (entry->digest), entry->encoded_size + CHUNK_HEADER_SIZE);
     }
 }
 

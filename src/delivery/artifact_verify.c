@@ -6,7 +6,6 @@
 #include "storage/chunk_frame.h"
 
 #define MAX_INDEX_DEPTH 8
-#define CHUNK_BUFFER_BYTES (8u << 20)
 
 typedef struct {
   Repository *repository;
@@ -84,7 +83,7 @@ on_bytes (guint64 n_bytes, gpointer data)
 static gboolean
 find_damaged_chunks (Ctx *ctx, Verify *self, const Recipe *recipe, const char *file, guint *out_found, GError **error)
 {
-  g_autofree guint8 *buffer = g_malloc (CHUNK_BUFFER_BYTES);
+  g_autofree guint8 *buffer = g_malloc (CHUNK_MAX_BYTES);
   g_autoptr (GHashTable) reported = g_hash_table_new (digest_hash, digest_equal_func);
   g_autoptr (GPtrArray) owned = g_ptr_array_new_with_free_func (g_free);
   *out_found = 0;

@@ -15,7 +15,6 @@
 #include "storage/chunk_plan.h"
 
 #define N_LOCAL_THREADS 2
-#define CHUNK_BUFFER_BYTES (8u << 20)
 #define HASH_BLOCK_BYTES (1u << 20)
 
 /* One file on its way. */
@@ -169,7 +168,7 @@ static gboolean
 keep_right_chunks (Ctx *ctx, gpointer data, GError **error)
 {
   Assembly *self = data;
-  g_autofree guint8 *buffer = g_malloc (CHUNK_BUFFER_BYTES);
+  g_autofree guint8 *buffer = g_malloc (CHUNK_MAX_BYTES);
   guint index;
   while ((index = atomic_fetch_add (&self->next, 1)) < self->recipe->entries->len)
     {
@@ -191,7 +190,7 @@ static gboolean
 copy_local_chunks (Ctx *ctx, gpointer data, GError **error)
 {
   Assembly *self = data;
-  g_autofree guint8 *buffer = g_malloc (CHUNK_BUFFER_BYTES);
+  g_autofree guint8 *buffer = g_malloc (CHUNK_MAX_BYTES);
   guint index;
   while ((index = atomic_fetch_add (&self->next, 1)) < self->recipe->entries->len)
     {

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "storage/chunk_frame.h"
 
 #define HEADER_BLOCK_BYTES (256u << 10)
 #define HEADER_SLOTS 8
 #define COPY_BLOCK_BYTES (8u << 20)
 #define WINDOW_CHUNKS 4
-#define CHUNK_BUFFER_BYTES (8u << 20)
 
 /* By ranges. */
 
@@ -128,7 +128,7 @@ take_chunk (Ctx *ctx, gpointer data, guint64 offset_bytes, const guint8 *bytes, 
 {
   ChunkReader *self = data;
   guint index = recipe_find (self->recipe, offset_bytes);
-  g_assert (index >= self->first && index < self->first + WINDOW_CHUNKS && size <= CHUNK_BUFFER_BYTES);
+  g_assert (index >= self->first && index < self->first + WINDOW_CHUNKS && size <= CHUNK_MAX_BYTES);
   memcpy (self->buffers[index - self->first], bytes, size);
   return TRUE;
 }
@@ -156,7 +156,7 @@ load_window (Ctx *ctx, ChunkReader *self, guint first, GError **error)
   for (guint i = 0; i < WINDOW_CHUNKS && first + i < self->recipe->entries->len; i++)
     {
       if (self->buffers[i] == NULL)
-        self->buffers[i] = g_malloc (CHUNK_BUFFER_BYTES);
+        self->buffers[i] = g_malloc (CHUNK_MAX_BYTES);
       wanted[first + i] = !copy_from_local (ctx, self, first + i);
       n_wanted += wanted[first + i];
     }

@@ -287,12 +287,6 @@ rewind_upload (Call *self, GError **error)
   return upload->rewind (self->call->upload_data, error);
 }
 
-static gboolean
-is_redirect (guint status)
-{
-  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 /* RFC 9110 15.4: where to, and with which method. */
 static gboolean
 follow (Call *self, HttpUrl *url, const char **method, gboolean *sends_body, GError **error)
@@ -339,15 +333,16 @@ attempt (Call *self, GError **error)
       if (!send_once (self, method, sends_body, &url, strcmp (home, url.origin) == 0, error))
         return FALSE;
       self->failure = HTTP_FAILED_FINALLY;
-      if (call->no_redirects || !is_redirect (self->reply->status) || http_call_accepts (call, self->reply->status)
-          || http_reply_header (self->reply, "location") == NULL)
+      if (call->no_redirects || !http_status_is_redirect (self->reply->status)
+          || http_call_accepts (call, self->reply->status) || http_reply_header (self->reply, "location") == NULL)
         break;
       if (n_redirects >= self->client->config.max_redirects)
         return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s %s: too many redirects", method, url.display);
       if (!follow (self, &url, &method, &sends_body, error))
         return FALSE;
     }
-  if (http_call_accepts (call, self->reply->status) || (call->no_redirects && is_redirect (self->reply->status)))
+  if (http_call_accepts (call, self->reply->status)
+      || (call->no_redirects && http_status_is_redirect (self->reply->status)))
     return TRUE;
   if (http_status_is_passing (self->reply->status))
     self->failure = self->reply->status == 429 ? HTTP_FAILED_BEFORE_SENDING : HTTP_FAILED_UNKNOWN;

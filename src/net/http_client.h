@@ -75,6 +75,9 @@ void http_reply_clear (HttpReply *self);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (HttpReply, http_reply_clear)
 const char *http_reply_header (const HttpReply *self, const char *lower_case_name);
 
+/* 301, 302, 303, 307 or 308. */
+gboolean http_status_is_redirect (guint status);
+
 /* Performs the call; blocks up to the context's deadline. TRUE when the status is 2xx or accepted.
  * A status that is neither becomes an error by this table: 400 INVALID_ARGUMENT, 401 UNAUTHENTICATED,
  * 403 PERMISSION_DENIED, 404 and 410 NOT_FOUND, 405 UNIMPLEMENTED, 409 ABORTED, 412 FAILED_PRECONDITION,

@@ -42,6 +42,12 @@ code_of (guint status)
 }
 
 gboolean
+http_status_is_redirect (guint status)
+{
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+gboolean
 http_status_is_passing (guint status)
 {
   return status == 408 || status == 429 || (status >= 500 && status <= 599 && status != 501);

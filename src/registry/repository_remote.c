@@ -21,12 +21,6 @@ remote_progress (RemoteProgress *self, guint64 position_bytes, guint64 moved_byt
     self->report (logical, moved_bytes, self->data);
 }
 
-static gboolean
-is_redirect (guint status)
-{
-  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 /* A store behind the registry may take no HEAD for the address of a GET (moby#50065): its size is asked for with a
  * GET of one byte. */
 static gboolean
@@ -66,7 +60,7 @@ remote_blob_exists (Ctx *ctx, Repository *base, const Digest *digest, guint64 *o
   if (out_size == NULL)
     return TRUE;
   const char *length = http_reply_header (&reply, "content-length");
-  if (!is_redirect (reply.status) && length != NULL && text_parse_u64 (length, out_size))
+  if (!http_status_is_redirect (reply.status) && length != NULL && text_parse_u64 (length, out_size))
     return TRUE;
   return ask_size_by_get (ctx, self, url, out_size, error);
 }

@@ -36,8 +36,7 @@ blob_key (const Digest *digest, const char *leaf)
 {
   char hex[2 * DIGEST_MAX_BYTES + 1];
   digest_hex (digest, hex);
-  return g_strdup_printf ("docker/registry/v2/blobs/%s/%.2s/%s/%s", digest_algorithm_name (digest->algorithm), hex,
-                          hex, leaf);
+  return g_strdup_printf (BLOBS_PREFIX "%s/%.2s/%s/%s", digest_algorithm_name (digest->algorithm), hex, hex, leaf);
 }
 
 char *

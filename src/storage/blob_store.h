@@ -12,6 +12,8 @@ void blob_store_free (BlobStore *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (BlobStore, blob_store_free)
 ObjectStore *blob_store_objects (BlobStore *self);
 
+#define BLOBS_PREFIX "docker/registry/v2/blobs/"
+#define CHUNKS_PREFIX "_ai_models/chunks/"
 char *blob_data_key (const Digest *digest);
 char *blob_recipe_key (const Digest *digest);
 char *chunk_key (const guint8 digest[32]);

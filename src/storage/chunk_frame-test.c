@@ -575,10 +575,38 @@ test_garbage_behind (void)
   g_assert_cmpuint (heard.n_ends, ==, 1);
 }
 
+static void
+test_hex (void)
+{
+  static const struct {
+    const char *text;
+    gboolean is_good;
+  } rows[] = {
+    { "00112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0", TRUE },
+    { "00112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f", FALSE },
+    { "00112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0a", FALSE },
+    { "00112233445566778899AABBCCDDEEFF0f1e2d3c4b5a69788796a5b4c3d2e1f0", FALSE },
+    { "0g112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0", FALSE },
+    { "g0112233445566778899aabbccddeeff0f1e2d3c4b5a69788796a5b4c3d2e1f0", FALSE },
+    { "", FALSE },
+  };
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      guint8 digest[CHUNK_DIGEST_SIZE] = { 0x5a };
+      char back[CHUNK_HEX_SIZE];
+      g_assert_cmpint (chunk_digest_parse_hex (rows[i].text, digest), ==, rows[i].is_good);
+      if (rows[i].is_good)
+        g_assert_cmpstr (chunk_digest_hex (digest, back), ==, rows[i].text);
+      else
+        g_assert_cmpuint (digest[0], ==, 0x5a);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/chunk-frame/hex", test_hex);
   g_test_add_func ("/chunk-frame/roundtrip", test_roundtrip);
   g_test_add_func ("/chunk-frame/largest", test_largest);
   g_test_add_func ("/chunk-frame/misleading-start", test_misleading_start);

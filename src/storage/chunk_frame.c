@@ -21,6 +21,24 @@ chunk_digest_hex (const guint8 digest[CHUNK_DIGEST_SIZE], char buffer[CHUNK_HEX_
   return buffer;
 }
 
+gboolean
+chunk_digest_parse_hex (const char *hex, guint8 out_digest[CHUNK_DIGEST_SIZE])
+{
+  guint8 digest[CHUNK_DIGEST_SIZE];
+  if (strlen (hex) != CHUNK_HEX_SIZE - 1)
+    return FALSE;
+  for (guint i = 0; i < CHUNK_DIGEST_SIZE; i++)
+    {
+      const char *pair = hex + 2 * i;
+      if (!g_ascii_isxdigit (pair[0]) || !g_ascii_isxdigit (pair[1]) || g_ascii_isupper (pair[0])
+          || g_ascii_isupper (pair[1]))
+        return FALSE;
+      digest[i] = (guint8) (g_ascii_xdigit_value (pair[0]) << 4 | g_ascii_xdigit_value (pair[1]));
+    }
+  memcpy (out_digest, digest, sizeof digest);
+  return TRUE;
+}
+
 void
 chunk_header_write (const ChunkHeader *self, guint8 out[CHUNK_HEADER_SIZE])
 {

@@ -4,7 +4,8 @@
  *   u32 encoded size (of what follows the header), 32 bytes BLAKE3 of the decoded bytes, u64 XXH3-64
  *   of the 48 bytes before it; then one stripe for each 256 KiB of decoded bytes (the last is shorter):
  *   u64 XXH3-64 of the stripe's decoded bytes, one u32 for each plane (bit 31: stored raw; bit 30: in
- *   the code of rank_coder.h, otherwise zstd; bits 0-29: stored size), then the planes. Encoding none has no planes: the stripe's bytes follow the sum.
+ *   the code of rank_coder.h, otherwise zstd; bits 0-29: stored size), then the planes. Encoding none
+ *   has no planes: the stripe's bytes follow the sum.
  *
  * Stripes keep encoding and decoding inside the CPU's cache, let a reader start in the middle of a
  * chunk, and let rot be caught before a byte leaves. Plane p of a w-byte encoding holds the bytes whose
@@ -46,6 +47,8 @@ typedef struct {
 
 /* Lower-case hex of a chunk's digest into `buffer`; returns it. */
 const char *chunk_digest_hex (const guint8 digest[CHUNK_DIGEST_SIZE], char buffer[CHUNK_HEX_SIZE]);
+/* The way back; FALSE for any other text. */
+gboolean chunk_digest_parse_hex (const char *hex, guint8 out_digest[CHUNK_DIGEST_SIZE]);
 void chunk_header_write (const ChunkHeader *self, guint8 out[CHUNK_HEADER_SIZE]);
 /* DATA_LOSS (reason ChunkCorrupt) when anything is out of its bounds or the sum is wrong. */
 gboolean chunk_header_read (const guint8 bytes[CHUNK_HEADER_SIZE], ChunkHeader *out_header, GError **error);

@@ -21,7 +21,7 @@ chunk_key (const guint8 digest[CHUNK_DIGEST_SIZE])
 {
   char hex[CHUNK_HEX_SIZE];
   chunk_digest_hex (digest, hex);
-  return g_strdup_printf ("_ai_models/chunks/%.2s/%s", hex, hex);
+  return g_strdup_printf (CHUNKS_PREFIX "%.2s/%s", hex, hex);
 }
 
 ChunkReader *

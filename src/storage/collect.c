@@ -3,16 +3,13 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "storage/chunk_frame.h"
 #include "storage/repository_links.h"
 #include "storage/upload_session.h"
+#include "storage/upload_state.h"
 
 #define MANIFEST_LIMIT_BYTES (4u << 20)
 #define PAGE 1000u
-#define BLOBS "docker/registry/v2/blobs/"
-#define REPOSITORIES "docker/registry/v2/repositories/"
-#define CHUNKS "_ai_models/chunks/"
-#define UPLOADS "_ai_models/uploads/"
-#define UUID_LENGTH 36
 
 typedef struct {
   Ctx *ctx;
@@ -174,7 +171,7 @@ static gboolean
 visit_blob (Collection *self, const ObjectInfo *info, GError **error)
 {
   Digest digest;
-  if (!key_digest (info->key + strlen (BLOBS), &digest))
+  if (!key_digest (info->key + strlen (BLOBS_PREFIX), &digest))
     return TRUE; /* not ours to judge */
   gboolean is_recipe = g_str_has_suffix (info->key, "/recipe");
   if (g_hash_table_contains (self->kept, &digest) || !is_old (self, info))
@@ -208,13 +205,10 @@ visit_old_link (Collection *self, const ObjectInfo *info, GError **error)
 static gboolean
 visit_chunk (Collection *self, const ObjectInfo *info, GError **error)
 {
-  Digest digest;
-  g_autoptr (GError) problem = NULL;
-  const char *slash = strrchr (info->key, '/');
-  g_autofree char *text = g_strconcat ("sha256:", slash + 1, NULL);
-  if (!is_old (self, info) || !digest_parse (text, &digest, &problem))
+  guint8 digest[CHUNK_DIGEST_SIZE];
+  if (!is_old (self, info) || !chunk_digest_parse_hex (strrchr (info->key, '/') + 1, digest))
     return TRUE;
-  g_autoptr (GBytes) id = g_bytes_new (digest.bytes, 32);
+  g_autoptr (GBytes) id = g_bytes_new (digest, sizeof digest);
   if (!g_hash_table_contains (self->chunks, id))
     doom (self, info, &self->stats.n_chunks);
   return TRUE;
@@ -224,7 +218,8 @@ visit_chunk (Collection *self, const ObjectInfo *info, GError **error)
 static gboolean
 visit_upload (Collection *self, const ObjectInfo *info, GError **error)
 {
-  if (self->now_ms - info->modified_ms > UPLOAD_SESSION_TTL_MS && strlen (info->key) > strlen (UPLOADS) + UUID_LENGTH)
+  if (self->now_ms - info->modified_ms > UPLOAD_SESSION_TTL_MS
+      && strlen (info->key) > strlen (UPLOADS_PREFIX) + UPLOAD_ID_LENGTH)
     doom (self, info, &self->stats.n_sessions);
   return TRUE;
 }
@@ -240,11 +235,12 @@ static const UploadScanEvents pin_events = { .pin = pin_chunk };
 static gboolean
 mark (Collection *self, GError **error)
 {
-  return mark_links (self, error) && visit_objects (self, REPOSITORIES, visit_young_link, error)
+  return mark_links (self, error) && visit_objects (self, REPOSITORIES_PREFIX, visit_young_link, error)
          && upload_session_scan (self->ctx, self->objects, self->now_ms, &pin_events, self, error)
-         && visit_objects (self, BLOBS, visit_blob, error)
-         && visit_objects (self, REPOSITORIES, visit_old_link, error)
-         && visit_objects (self, CHUNKS, visit_chunk, error) && visit_objects (self, UPLOADS, visit_upload, error);
+         && visit_objects (self, BLOBS_PREFIX, visit_blob, error)
+         && visit_objects (self, REPOSITORIES_PREFIX, visit_old_link, error)
+         && visit_objects (self, CHUNKS_PREFIX, visit_chunk, error)
+         && visit_objects (self, UPLOADS_PREFIX, visit_upload, error);
 }
 
 /* In the order they were found: a blob's recipe goes before its chunks, so a stop in between leaves only

@@ -13,6 +13,9 @@ typedef struct ObjectStore ObjectStore;
 typedef struct ObjectWriter ObjectWriter;
 typedef struct ObjectLock ObjectLock;
 
+/* Sorts behind every character a key may hold. */
+#define OBJECT_KEY_BEHIND_ALL "\xf4\x8f\xbf\xbf"
+
 typedef enum {
   OBJECT_COMMIT_DEFAULT = 0,
   OBJECT_COMMIT_IF_ABSENT = 1 << 0, /* ALREADY_EXISTS instead of replacing */

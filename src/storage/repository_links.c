@@ -4,21 +4,18 @@
 
 #include "storage/upload_session.h"
 
-#define ROOT "docker/registry/v2/repositories/"
 #define LINK_LIMIT_BYTES 256
 #define DESCRIPTOR_LIMIT_BYTES (4u << 20)
 #define PAGE 1000u
 /* A link this old is renewed for whoever may name it; collection goes by twice as much. */
 #define LINK_YOUNG_MS (UPLOAD_SESSION_TTL_MS / 2)
-/* Sorts behind every character a key may hold. */
-#define BEHIND_ALL "\xf4\x8f\xbf\xbf"
 
 static char *
 link_key (const char *repository, const char *kind, const Digest *digest)
 {
   char hex[2 * DIGEST_MAX_BYTES + 1];
-  return g_strdup_printf (ROOT "%s/%s/%s/%s/link", repository, kind, digest_algorithm_name (digest->algorithm),
-                          digest_hex (digest, hex));
+  return g_strdup_printf (REPOSITORIES_PREFIX "%s/%s/%s/%s/link", repository, kind,
+                          digest_algorithm_name (digest->algorithm), digest_hex (digest, hex));
 }
 
 static gboolean
@@ -154,7 +151,7 @@ GPtrArray *
 manifest_link_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error)
 {
   g_autoptr (GPtrArray) found = g_ptr_array_new_with_free_func (g_free);
-  g_autofree char *prefix = g_strdup_printf (ROOT "%s/" REVISIONS "/", repository);
+  g_autofree char *prefix = g_strdup_printf (REPOSITORIES_PREFIX "%s/" REVISIONS "/", repository);
   KeyWalk walk = { prefix, NULL, PAGE };
   return walk_keys (ctx, objects, &walk, take_manifest, found, error) ? g_steal_pointer (&found) : NULL;
 }
@@ -162,7 +159,7 @@ manifest_link_list (Ctx *ctx, ObjectStore *objects, const char *repository, GErr
 static char *
 tag_key (const char *repository, const char *tag)
 {
-  return g_strdup_printf (ROOT "%s/_manifests/tags/%s/current/link", repository, tag);
+  return g_strdup_printf (REPOSITORIES_PREFIX "%s/_manifests/tags/%s/current/link", repository, tag);
 }
 
 gboolean
@@ -223,7 +220,7 @@ GPtrArray *
 tag_list (Ctx *ctx, ObjectStore *objects, const char *repository, GError **error)
 {
   g_autoptr (GPtrArray) tags = g_ptr_array_new_with_free_func (g_free);
-  g_autofree char *prefix = g_strdup_printf (ROOT "%s/_manifests/tags/", repository);
+  g_autofree char *prefix = g_strdup_printf (REPOSITORIES_PREFIX "%s/_manifests/tags/", repository);
   KeyWalk walk = { prefix, NULL, PAGE };
   if (!walk_keys (ctx, objects, &walk, take_tag, tags, error))
     return NULL;
@@ -238,7 +235,7 @@ repository_exists (Ctx *ctx, ObjectStore *objects, const char *repository, gbool
   *out_exists = FALSE;
   for (guint i = 0; i < G_N_ELEMENTS (kinds) && !*out_exists; i++)
     {
-      g_autofree char *prefix = g_strdup_printf (ROOT "%s/%s/", repository, kinds[i]);
+      g_autofree char *prefix = g_strdup_printf (REPOSITORIES_PREFIX "%s/%s/", repository, kinds[i]);
       g_autoptr (GPtrArray) page = object_store_list (ctx, objects, prefix, NULL, 1, error);
       if (page == NULL)
         return FALSE;
@@ -256,7 +253,7 @@ take_repository (const char *rest, gpointer data, char **skip_to, GError **error
   if (mark == NULL)
     return TRUE;
   g_hash_table_add (names, g_strndup (rest, (gsize) (mark - rest)));
-  *skip_to = g_strdup_printf ("%.*s/_" BEHIND_ALL, (int) (mark - rest), rest);
+  *skip_to = g_strdup_printf ("%.*s/_" OBJECT_KEY_BEHIND_ALL, (int) (mark - rest), rest);
   return TRUE;
 }
 
@@ -264,7 +261,7 @@ GPtrArray *
 repository_list (Ctx *ctx, ObjectStore *objects, GError **error)
 {
   g_autoptr (GHashTable) names = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  KeyWalk walk = { ROOT, NULL, 1 };
+  KeyWalk walk = { REPOSITORIES_PREFIX, NULL, 1 };
   if (!walk_keys (ctx, objects, &walk, take_repository, names, error))
     return NULL;
   GPtrArray *sorted = g_ptr_array_new_with_free_func (g_free);
@@ -281,8 +278,8 @@ static char *
 referrers_prefix (const char *repository, const Digest *subject)
 {
   char hex[2 * DIGEST_MAX_BYTES + 1];
-  return g_strdup_printf (ROOT "%s/_referrers/%s/%s/", repository, digest_algorithm_name (subject->algorithm),
-                          digest_hex (subject, hex));
+  return g_strdup_printf (REPOSITORIES_PREFIX "%s/_referrers/%s/%s/", repository,
+                          digest_algorithm_name (subject->algorithm), digest_hex (subject, hex));
 }
 
 /* "sha256-<hex>": in the same order as the digests' texts. */
@@ -353,7 +350,7 @@ take_referrer (const char *rest, gpointer data, char **skip_to, GError **error)
   if (!self->take (&referrer, descriptor, self->data, &goes_on, error))
     return FALSE;
   if (!goes_on)
-    *skip_to = g_strdup (BEHIND_ALL);
+    *skip_to = g_strdup (OBJECT_KEY_BEHIND_ALL);
   return TRUE;
 }
 

@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "storage/object_store.h"
 
+#define REPOSITORIES_PREFIX "docker/registry/v2/repositories/"
 #define REPOSITORY_MAX_TAGS 100000u
 
 gboolean layer_link_put (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,

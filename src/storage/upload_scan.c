@@ -6,9 +6,6 @@
 #include "storage/upload_state.h"
 
 #define PAGE 1000u
-#define UUID_LENGTH 36
-/* Sorts behind every character a key may hold. */
-#define BEHIND_ALL "\xf4\x8f\xbf\xbf"
 
 typedef struct {
   Ctx *ctx;
@@ -101,7 +98,7 @@ scan_session (const Scan *self, const char *id, GError **error)
   for (guint i = 0; i < all->len; i++)
     {
       const ObjectInfo *info = g_ptr_array_index (all, i);
-      const char *name = info->key + strlen (UPLOADS_PREFIX) + UUID_LENGTH + 1;
+      const char *name = info->key + strlen (UPLOADS_PREFIX) + UPLOAD_ID_LENGTH + 1;
       if (alive ? g_str_has_prefix (name, "pins-") && !scan_pins (self, info->key, error)
                 : self->events->dead != NULL && !self->events->dead (self->data, info, error))
         return FALSE;
@@ -127,6 +124,6 @@ upload_session_scan (Ctx *ctx, ObjectStore *objects, gint64 now_ms, const Upload
       if (text_is_uuid (id) && rest[n] == '/' && !scan_session (&self, id, error))
         return FALSE;
       g_free (after);
-      after = g_strdup_printf (UPLOADS_PREFIX "%s%s", id, rest[n] == '/' ? "/" BEHIND_ALL : "");
+      after = g_strdup_printf (UPLOADS_PREFIX "%s%s", id, rest[n] == '/' ? "/" OBJECT_KEY_BEHIND_ALL : "");
     }
 }

@@ -10,6 +10,7 @@
 #include "storage/object_store.h"
 
 #define UPLOADS_PREFIX "_ai_models/uploads/"
+#define UPLOAD_ID_LENGTH 36 /* a UUID */
 #define UPLOAD_LIST_ENTRIES 4096u
 #define UPLOAD_MAX_REPOSITORY_BYTES 1024u
 
@@ -23,7 +24,7 @@ typedef struct {
   Sha256 boundary_sha;    /* over them */
   UploadTail tail;
   guint64 tail_bytes;     /* decoded */
-  guint8 tail_digest[32]; /* SHA-256 of its decoded bytes */
+  guint8 tail_digest[32]; /* BLAKE3 of its decoded bytes */
   char *repository;
   GArray *entries; /* RecipeEntry: all of them once loaded */
   GArray *lists;   /* guint64: the sum of each full list in the store */
