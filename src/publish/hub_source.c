@@ -2,12 +2,65 @@
 
 #include <string.h>
 
+#include "base/workers.h"
+
+#define N_HEADS_AT_ONCE 8u
+#define MAX_HEADS 256u /* 64 MiB of memory */
+
 typedef struct {
   ModelSource base;
   HfHub *hub;
   HfInfo *info;
   GHashTable *by_path; /* borrowed path -> HfFile of `info` */
+  GHashTable *heads;   /* borrowed path -> GBytes: what is looked at before the model is taken */
 } HubSource;
+
+typedef struct {
+  HubSource *source;
+  GPtrArray *files; /* HfFile */
+  guint next;       /* of them, atomic */
+  GMutex lock;      /* for the source's heads */
+} HeadReading;
+
+static gboolean
+read_heads (Ctx *ctx, gpointer data, GError **error)
+{
+  HeadReading *reading = data;
+  guint i;
+  while ((i = (guint) g_atomic_int_add (&reading->next, 1)) < reading->files->len)
+    {
+      HfFile *file = g_ptr_array_index (reading->files, i);
+      GBytes *head = hf_hub_head (ctx, reading->source->hub, reading->source->info, file, error);
+      if (head == NULL)
+        {
+          g_prefix_error (error, "%s: ", file->path);
+          return FALSE;
+        }
+      g_mutex_lock (&reading->lock);
+      g_hash_table_insert (reading->source->heads, file->path, head);
+      g_mutex_unlock (&reading->lock);
+    }
+  return TRUE;
+}
+
+/* The beginnings of the files come several at once: there may be hundreds, each a few round trips away. */
+static gboolean
+hub_prepare (Ctx *ctx, ModelSource *base, GHashTable *wanted, GError **error)
+{
+  HubSource *self = (HubSource *) base;
+  g_autoptr (GPtrArray) files = g_ptr_array_new ();
+  for (guint i = 0; i < self->info->files->len && files->len < MAX_HEADS; i++)
+    {
+      HfFile *file = &g_array_index (self->info->files, HfFile, i);
+      if (g_hash_table_contains (wanted, file->path) && (file->sha256 != NULL || file->size_bytes <= HF_HEAD_BYTES))
+        g_ptr_array_add (files, file);
+    }
+  HeadReading reading = { .source = self, .files = files };
+  g_mutex_init (&reading.lock);
+  gboolean done = workers_run (ctx, N_HEADS_AT_ONCE, read_heads, &reading, error);
+  g_mutex_clear (&reading.lock);
+  return done;
+}
 
 static Reader *
 hub_open (ModelSource *base, const char *path, GError **error)
@@ -16,7 +69,7 @@ hub_open (ModelSource *base, const char *path, GError **error)
   const HfFile *file = g_hash_table_lookup (self->by_path, path);
   if (file == NULL)
     return am_fail_null (error, AM_ERROR_NOT_FOUND, NULL, "%s is not among the repository's files", path);
-  return hf_hub_open (self->hub, self->info, file);
+  return hf_hub_open (self->hub, self->info, file, g_hash_table_lookup (self->heads, path));
 }
 
 static gboolean
@@ -35,6 +88,7 @@ hub_free (ModelSource *base)
 {
   HubSource *self = (HubSource *) base;
   g_clear_pointer (&self->by_path, g_hash_table_unref);
+  g_clear_pointer (&self->heads, g_hash_table_unref);
   hf_info_free (self->info);
   hf_hub_free (self->hub);
   g_free (self);
@@ -52,6 +106,7 @@ take_info (HubSource *self, const HfHubConfig *config, const HfUrl *url)
   self->base.within = g_strdup (url->path);
   self->base.task = g_strdup (self->info->task);
   self->base.license = g_strdup (self->info->license);
+  self->base.index_tasks = g_strdupv (self->info->index_tasks);
   for (guint i = 0; i < self->info->files->len; i++)
     {
       HfFile *file = &g_array_index (self->info->files, HfFile, i);
@@ -67,7 +122,7 @@ take_info (HubSource *self, const HfHubConfig *config, const HfUrl *url)
 ModelSource *
 hub_source_open (Ctx *ctx, const HfHubConfig *config, const char *text, GError **error)
 {
-  static const ModelSourceClass klass = { NULL, hub_open, hub_digest, hub_free };
+  static const ModelSourceClass klass = { hub_prepare, hub_open, hub_digest, hub_free };
   g_auto (HfUrl) url = { 0 };
   if (!hf_url_parse (text, config->endpoint, &url, error))
     return NULL;
@@ -76,6 +131,7 @@ hub_source_open (Ctx *ctx, const HfHubConfig *config, const char *text, GError *
   base->klass = &klass;
   base->files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
   self->by_path = g_hash_table_new (g_str_hash, g_str_equal);
+  self->heads = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) g_bytes_unref);
   self->hub = hf_hub_new (config, error);
   self->info = self->hub != NULL ? hf_hub_find (ctx, self->hub, &url, error) : NULL;
   if (self->info == NULL)

@@ -29,5 +29,6 @@ model_source_free (ModelSource *self)
   g_clear_pointer (&self->revision, g_free);
   g_clear_pointer (&self->task, g_free);
   g_clear_pointer (&self->license, g_free);
+  g_clear_pointer (&self->index_tasks, g_strfreev);
   self->klass->free (self);
 }

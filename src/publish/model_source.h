@@ -25,6 +25,7 @@ struct ModelSource {
   char *within;   /* the folder or file that is meant */
   char *revision; /* the commit */
   char *task, *license;
+  char **index_tasks; /* NULL-terminated */
 };
 
 /* Makes the files named in `wanted` (a set of paths) readable. Blocks. */

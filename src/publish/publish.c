@@ -24,7 +24,10 @@ load_file (const char *path, gpointer data, GError **error)
   if (reader->size_bytes > LOADED_FILE_LIMIT_BYTES)
     return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, "FormatLimitExceeded", "%s is too large for what it is",
                          path);
-  return reader_read_all (loader->ctx, reader, error);
+  GBytes *bytes = reader_read_all (loader->ctx, reader, error);
+  if (bytes == NULL)
+    g_prefix_error (error, "%s: ", path);
+  return bytes;
 }
 
 /* An archive is unpacked once it is known what of it is wanted. */
@@ -57,7 +60,8 @@ inspect_files (Ctx *ctx, PublishPlan *self, GError **error)
   g_autoptr (ModelFacts) facts = model_inspector_finish (inspector, error);
   if (facts == NULL)
     return FALSE;
-  ModelDeclaration declaration = { .declared_task = task_declared (NULL, self->source->task) };
+  ModelDeclaration declaration = { .declared_task = task_declared ((const char *const *) self->source->index_tasks,
+                                                                   self->source->task) };
   self->profile = model_profile_new (facts, &declaration);
   self->total_bytes = file_selection_kept_bytes (self->selection);
   self->n_files = file_selection_n_kept (self->selection);

@@ -33,7 +33,11 @@ typedef struct {
   GMutex lock; /* for `location`, which encoders ask with */
   char *location;
   guint n_sessions;
-  Mark acked;          /* what the server surely has */
+  Mark acked;             /* what the server surely has */
+  const Digest *expected; /* or NULL */
+  /* The content before `acked` went in an earlier process and is not read again: `acked.hash` says nothing, and whether
+   * the whole is what was expected the server alone tells. */
+  gboolean is_blind;
   GArray *sent;        /* Mark of every frame handed over since */
   guint64 whole_until; /* no references before this */
   PushPipeline *pipeline;
@@ -232,7 +236,12 @@ go_on_at (Ctx *ctx, FramePush *self, guint64 offset, GError **error)
   if (offset > self->content->size_bytes)
     return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN",
                     "%s: the upload holds more bytes than the content has", self->remote->base.display);
-  return rehash (ctx, self, offset, error);
+  if (self->expected == NULL || offset == 0)
+    return rehash (ctx, self, offset, error);
+  self->is_blind = TRUE;
+  self->acked.end_bytes = offset;
+  remote_progress (self->progress, offset, 0);
+  return TRUE;
 }
 
 /* A new session, from the start: what is stored already is then simply known. */
@@ -249,6 +258,7 @@ start_over (Ctx *ctx, FramePush *self, GError **error)
   resume_file_save (ctx, self->resume_path, location);
   take_location (self, location);
   self->acked.end_bytes = 0;
+  self->is_blind = FALSE;
   sha256_init (&self->acked.hash);
   return TRUE;
 }
@@ -327,9 +337,10 @@ send_all (Ctx *ctx, FramePush *self, Retry *retry, GError **error)
 }
 
 static gboolean
-check_expected (FramePush *self, const Digest *expected, const Digest *actual, GError **error)
+check_expected (FramePush *self, const Digest *actual, GError **error)
 {
   char wanted[DIGEST_STRING_SIZE], got[DIGEST_STRING_SIZE];
+  const Digest *expected = self->expected;
   return expected == NULL || digest_equal (expected, actual)
          || am_fail (error, AM_ERROR_INVALID_ARGUMENT, "DIGEST_INVALID",
                      "the content's digest is %s, not %s: it is something else or changed meanwhile",
@@ -339,7 +350,7 @@ check_expected (FramePush *self, const Digest *expected, const Digest *actual, G
 /* Sends and closes. A session begun by an earlier process may hold other content than this one: then its digest
  * does not fit, and one fresh session is tried. */
 static gboolean
-run (Ctx *ctx, FramePush *self, gboolean is_resumed, const Digest *expected, Digest *out_digest, GError **error)
+run (Ctx *ctx, FramePush *self, gboolean is_resumed, Digest *out_digest, GError **error)
 {
   Retry retry = { .base_ms = self->remote->retry_base_ms };
   start_pipeline (ctx, self);
@@ -349,8 +360,10 @@ run (Ctx *ctx, FramePush *self, gboolean is_resumed, const Digest *expected, Dig
       if (!send_all (ctx, self, &retry, error))
         return FALSE;
       push_pipeline_digest (self->pipeline, out_digest);
+      if (self->is_blind)
+        *out_digest = *self->expected;
       g_autofree char *location = current_location (self);
-      if (!check_expected (self, expected, out_digest, error))
+      if (!check_expected (self, out_digest, error))
         {
           remote_cancel_upload (ctx, self->remote, location);
           resume_file_remove (self->resume_path);
@@ -361,7 +374,7 @@ run (Ctx *ctx, FramePush *self, gboolean is_resumed, const Digest *expected, Dig
           resume_file_remove (self->resume_path);
           return TRUE;
         }
-      if (am_error_has_reason (failure, "DIGEST_INVALID") && is_resumed)
+      if (am_error_has_reason (failure, "DIGEST_INVALID") && (is_resumed || self->is_blind))
         {
           is_resumed = FALSE;
           if (!start_over (ctx, self, error))
@@ -383,13 +396,14 @@ remote_push_frames (Ctx *ctx, Remote *remote, Reader *content, const Digest *exp
                      .resume_path = resume_path,
                      .progress = progress,
                      .location = location,
+                     .expected = expected,
                      .n_sessions = 1 };
   self.sent = g_array_new (FALSE, FALSE, sizeof (Mark));
   sha256_init (&self.acked.hash);
   g_mutex_init (&self.lock);
   g_autoptr (GError) failure = NULL;
   gboolean done = (!is_resumed || resynchronize (ctx, &self, &failure))
-                  && run (ctx, &self, is_resumed, expected, out_digest, &failure);
+                  && run (ctx, &self, is_resumed, out_digest, &failure);
   if (am_error_has_reason (failure, REMOTE_WIRE_REFUSED))
     remote_cancel_upload (ctx, remote, self.location);
   if (failure != NULL)

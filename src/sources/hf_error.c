@@ -10,7 +10,7 @@ typedef enum { ANY_TOKEN, WITHOUT_TOKEN, WITH_TOKEN } TokenState;
 
 /* formats-huggingface.md 3.2; the first row that fits counts. */
 static const struct {
-  guint status; /* 500: all from there on */
+  guint status;     /* 500: all from there on */
   const char *code; /* X-Error-Code; NULL: any */
   const char *says; /* a part of the hub's message; NULL: any */
   TokenState token;
@@ -65,7 +65,8 @@ read_detail (const HttpReply *reply)
     text = json_get_string (root, "error");
   if (text == NULL)
     text = json_get_string (yyjson_arr_get_first (json_get_array (root, "errors")), "message");
-  char *detail = g_utf8_make_valid (text != NULL ? text : "", (gssize) (text != NULL ? MIN (strlen (text), DETAIL_MAX_BYTES) : 0));
+  char *detail = g_utf8_make_valid (text != NULL ? text : "",
+                                    (gssize) (text != NULL ? MIN (strlen (text), DETAIL_MAX_BYTES) : 0));
   return g_strstrip (g_strdelimit (detail, "\r\n\t", ' '));
 }
 

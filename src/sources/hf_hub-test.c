@@ -7,7 +7,8 @@
 #define HEX40 "0123456789abcdef0123456789abcdef01234567"
 #define OTHER40 "1123456789abcdef0123456789abcdef01234567"
 #define HEX64 "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-#define INFO "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\"},{\"rfilename\":\"b\"}]}"
+#define INFO \
+  "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\"},{\"rfilename\":\"b\"}]}"
 #define ENTRY(path) "{\"type\":\"file\",\"path\":\"" path "\",\"size\":7,\"oid\":\"" HEX40 "\"}"
 
 /* An answer with its length, for a script; freed at the end of the test program. */
@@ -17,7 +18,8 @@ answer (const char *status, const char *headers, const char *body)
   static GStringChunk *texts;
   if (texts == NULL)
     texts = g_string_chunk_new (4096);
-  g_autofree char *text = g_strdup_printf ("HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n%s", status, strlen (body), headers, body);
+  g_autofree char *text = g_strdup_printf ("HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n%s", status, strlen (body),
+                                           headers, body);
   return g_string_chunk_insert (texts, text);
 }
 
@@ -97,7 +99,8 @@ test_mirror_without_tree (void)
   const char *const answers[] = {
     answer ("200 OK", "", INFO),
     answer ("404 x", "", "not here"),
-    answer ("200 OK", "", "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\",\"size\":7},"
+    answer ("200 OK", "",
+            "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\",\"size\":7},"
             "{\"rfilename\":\"b\",\"size\":9}]}"),
     NULL,
   };
@@ -124,7 +127,8 @@ test_bad_trees (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (bad_trees); i++)
     {
-      const char *const answers[] = { answer ("200 OK", "", INFO), answer ("200 OK", bad_trees[i].link, bad_trees[i].body), NULL };
+      const char *const answers[] = { answer ("200 OK", "", INFO),
+                                      answer ("200 OK", bad_trees[i].link, bad_trees[i].body), NULL };
       g_auto (RawScript) script = { 0 };
       g_autoptr (GError) error = NULL;
       g_autoptr (HfInfo) info = find (&script, answers, NULL, "/owner/name", &error);
@@ -147,8 +151,10 @@ static const struct {
     "HubUnauthorized", "does not accept the token" },
   { "403 x", "X-Error-Message: Access to this resource is disabled.\r\n", "", NULL, AM_ERROR_PERMISSION_DENIED,
     "HubForbidden", "disabled by the hub" },
-  { "403 x", "", "{\"errors\":[{\"message\":\"no way\"}]}", "t", AM_ERROR_PERMISSION_DENIED, "HubForbidden", "no way" },
-  { "404 x", "X-Error-Code: RevisionNotFound\r\n", "", NULL, AM_ERROR_NOT_FOUND, "HubRevisionNotFound", "no such branch" },
+  { "403 x", "", "{\"errors\":[{\"message\":\"no way\"}]}", "t", AM_ERROR_PERMISSION_DENIED, "HubForbidden",
+    "no way" },
+  { "404 x", "X-Error-Code: RevisionNotFound\r\n", "", NULL, AM_ERROR_NOT_FOUND, "HubRevisionNotFound",
+    "no such branch" },
   { "404 x", "X-Error-Code: RepoNotFound\r\n", "", "t", AM_ERROR_NOT_FOUND, "HubNotFound", "check the name" },
   { "429 x", "", "", NULL, AM_ERROR_UNAVAILABLE, "HubRateLimited", "give a token" },
   { "429 x", "", "", "t", AM_ERROR_UNAVAILABLE, "HubRateLimited", "wait" },
@@ -180,8 +186,13 @@ static void
 test_bad_config (void)
 {
   static const HfHubConfig configs[] = {
-    { .endpoint = "ftp://mirror" }, { .endpoint = "https://user:secret@mirror" }, { .endpoint = "mirror" },
-    { .endpoint = "https://mirror/?a" }, { .token = "" }, { .token = "a b" }, { .token = "a\r\nX: y" },
+    { .endpoint = "ftp://mirror" },
+    { .endpoint = "https://user:secret@mirror" },
+    { .endpoint = "mirror" },
+    { .endpoint = "https://mirror/?a" },
+    { .token = "" },
+    { .token = "a b" },
+    { .token = "a\r\nX: y" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (configs); i++)
     {
@@ -227,7 +238,7 @@ read_file (Pair *pair, const char *const *hub_answers, const HfFile *file, guint
   pair->hub_server = raw_script_start (&pair->hub_script, hub_answers);
   g_autoptr (HfHub) hub = hub_at (pair->hub_server, "hf_token");
   HfInfo info = { .id = (char *) "owner/name", .commit = (char *) HEX40 };
-  g_autoptr (Reader) reader = hf_hub_open (hub, &info, file);
+  g_autoptr (Reader) reader = hf_hub_open (hub, &info, file, NULL);
   return reader_read_at (ctx, reader, offset, buffer, size, error);
 }
 
@@ -279,8 +290,8 @@ test_large_file (void)
       g_assert_cmpint (done, ==, rows[i].reason == NULL);
       g_assert_cmpuint (raw_server_n_connections (pair.hub_server), ==, rows[i].n_hub);
       g_assert_cmpuint (raw_server_n_connections (pair.cdn_server), ==, rows[i].n_cdn);
-      g_assert_nonnull (strstr (raw_script_request (&pair.hub_script, 0),
-                                "HEAD /hf/owner/name/resolve/" HEX40 "/d/a%20b.gguf HTTP"));
+      g_assert_nonnull (
+        strstr (raw_script_request (&pair.hub_script, 0), "HEAD /hf/owner/name/resolve/" HEX40 "/d/a%20b.gguf HTTP"));
       for (guint n = 0; n < rows[i].n_cdn; n++)
         g_assert_null (strstr (raw_script_request (&pair.cdn_script, n), "hf_token"));
       if (done)
@@ -293,6 +304,21 @@ test_large_file (void)
     }
 }
 
+/* A hub that rests while a file is read is waited for. */
+static void
+test_hub_rests (void)
+{
+  g_auto (Pair) pair = { 0 };
+  g_autoptr (GError) error = NULL;
+  char buffer[11] = "";
+  const char *const cdn_answers[] = { PART ("0-9/10", CONTENT), NULL };
+  char *busy = answer ("503 x", "", "");
+  pair.cdn_server = raw_script_start (&pair.cdn_script, cdn_answers);
+  const char *const hub_answers[] = { busy, busy, busy, busy, busy, busy, moved (&pair, LINKED), NULL };
+  g_assert_true (read_file (&pair, hub_answers, &large, 0, 10, buffer, &error));
+  g_assert_cmpstr (buffer, ==, CONTENT);
+}
+
 static void
 test_small_file (void)
 {
@@ -302,11 +328,11 @@ test_small_file (void)
     "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" CONTENT,
     NULL,
   };
-  static const char *const damaged[] = {
-    "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n9123456789", NULL };
-  static const char *const no_head[] = {
-    "HTTP/1.1 405 x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" CONTENT,
-    "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" CONTENT, NULL };
+  static const char *const damaged[] = { "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n",
+                                         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n9123456789", NULL };
+  static const char *const no_head[] = { "HTTP/1.1 405 x\r\nContent-Length: 0\r\n\r\n",
+                                         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" CONTENT,
+                                         "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" CONTENT, NULL };
   char buffer[4] = "";
   g_autoptr (GError) error = NULL;
   {
@@ -349,6 +375,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hf_hub/refusals", test_refusals);
   g_test_add_func ("/hf_hub/bad-config", test_bad_config);
   g_test_add_func ("/hf_hub/large-file", test_large_file);
+  g_test_add_func ("/hf_hub/hub-rests", test_hub_rests);
   g_test_add_func ("/hf_hub/small-file", test_small_file);
   g_test_add_func ("/hf_hub/no-hash", test_no_hash);
   return g_test_run ();

@@ -39,7 +39,8 @@ set_token (HfHub *self, const char *token, GError **error)
     if (!g_ascii_isgraph (token[i]))
       size = 0;
   if (size == 0 || size > TOKEN_MAX_BYTES)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the token is empty, or holds what no token of the hub has");
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL,
+                    "the token is empty, or holds what no token of the hub has");
   g_autofree char *value = g_strconcat ("Bearer ", token, NULL);
   http_client_set_credentials (self->api, self->endpoint, value);
   http_client_set_credentials (self->data, self->endpoint, value);
@@ -63,8 +64,9 @@ hf_hub_new (const HfHubConfig *config, GError **error)
   self->endpoint = g_strndup (endpoint, size);
   self->origin = hf_origin (self->endpoint);
   if (self->origin == NULL || strpbrk (self->endpoint, "?#") != NULL)
-    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL,
-                         "the hub's address (HF_ENDPOINT) must be an http or https URL without user, query and fragment");
+    return am_fail_null (
+      error, AM_ERROR_INVALID_ARGUMENT, NULL,
+      "the hub's address (HF_ENDPOINT) must be an http or https URL without user, query and fragment");
   self->is_mirror = strcmp (self->endpoint, HF_ENDPOINT) != 0;
   self->retry_base_ms = config->retry_base_ms > 0 ? config->retry_base_ms : 250;
   self->api = http_client_new (&http, error);
@@ -94,8 +96,9 @@ get_document (Ctx *ctx, HfHub *self, const char *url, const HfAsked *asked, Http
   if (!http_client_call (ctx, self->api, &call, out_reply, error))
     return hf_explain (self, asked, out_reply, error);
   if (g_strcmp0 (out_reply->scheme_host, self->origin) != 0)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "%s/%s: the hub sends its callers to another host, %s",
-                    self->endpoint, asked->repository, out_reply->scheme_host);
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer",
+                    "%s/%s: the hub sends its callers to another host, %s", self->endpoint, asked->repository,
+                    out_reply->scheme_host);
   return TRUE;
 }
 
@@ -130,7 +133,8 @@ next_page (const HfHub *self, const HttpReply *reply, char **out_url, GError **e
   else if (url != NULL && self->is_mirror && g_str_has_prefix (url, HF_ENDPOINT "/"))
     *out_url = g_strconcat (self->endpoint, url + strlen (HF_ENDPOINT), NULL);
   return *out_url != NULL
-         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "the hub's list of files goes on at another host");
+         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer",
+                     "the hub's list of files goes on at another host");
 }
 
 static gboolean
@@ -138,8 +142,8 @@ get_tree (Ctx *ctx, HfHub *self, const HfInfo *info, GArray *files, GError **err
 {
   HfAsked asked = { info->id, info->commit, NULL };
   g_autoptr (GHashTable) visited = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  g_autofree char *url
-    = g_strdup_printf ("%s/api/models/%s/tree/%s?recursive=true", self->endpoint, info->id, info->commit);
+  g_autofree char *url = g_strdup_printf ("%s/api/models/%s/tree/%s?recursive=true", self->endpoint, info->id,
+                                          info->commit);
   while (url != NULL)
     {
       g_auto (HttpReply) reply = { 0 };
@@ -166,16 +170,18 @@ check_complete (const HfHub *self, const HfInfo *info, const GArray *files, GErr
     {
       const HfFile *file = &g_array_index (files, HfFile, i);
       if (file->size_bytes == G_MAXUINT64)
-        return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubIncomplete", "%s/%s: the hub does not say how large %s is",
-                        self->endpoint, info->id, file->path);
+        return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubIncomplete",
+                        "%s/%s: the hub does not say how large %s is", self->endpoint, info->id, file->path);
       g_hash_table_add (listed, file->path);
     }
   for (guint i = 0; i < info->files->len; i++)
     {
       const char *path = g_array_index (info->files, HfFile, i).path;
       if (!g_hash_table_contains (listed, path))
-        return am_fail (error, AM_ERROR_UNAVAILABLE, "HubIncomplete", "%s/%s: the hub's list of files is not complete: %s is "
-                        "missing in it", self->endpoint, info->id, path);
+        return am_fail (error, AM_ERROR_UNAVAILABLE, "HubIncomplete",
+                        "%s/%s: the hub's list of files is not complete: %s is "
+                        "missing in it",
+                        self->endpoint, info->id, path);
     }
   return TRUE;
 }
@@ -188,7 +194,8 @@ get_files (Ctx *ctx, HfHub *self, const HfInfo *info, GError **error)
   g_autoptr (GError) failure = NULL;
   if (get_tree (ctx, self, info, files, &failure))
     return g_steal_pointer (&files);
-  if (!self->is_mirror || (!am_error_is (failure, AM_ERROR_NOT_FOUND) && !am_error_is (failure, AM_ERROR_UNIMPLEMENTED)))
+  if (!self->is_mirror
+      || (!am_error_is (failure, AM_ERROR_NOT_FOUND) && !am_error_is (failure, AM_ERROR_UNIMPLEMENTED)))
     {
       g_propagate_error (error, g_steal_pointer (&failure));
       return NULL;

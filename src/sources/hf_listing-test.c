@@ -16,7 +16,8 @@ test_info (void)
 {
   g_autoptr (GBytes) json = bytes_of (
     "{\"_id\":\"x\",\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"gated\":\"auto\",\"private\":true,"
-    "\"pipeline_tag\":\"text-generation\",\"cardData\":{\"license\":[\"apache-2.0\",\"mit\"]},"
+    "\"pipeline_tag\":\"text-generation\",\"cardData\":{\"license\":[\"apache-2.0\",\"mit\"],"
+    "\"model-index\":[{\"results\":[{\"task\":{\"type\":\"sts\"}},{\"task\":7},5]},null,{\"results\":{}}]},"
     "\"siblings\":[{\"rfilename\":\"config.json\"},{\"rfilename\":\"a/m.safetensors\",\"size\":9,\"blobId\":\"" HEX40
     "\",\"lfs\":{\"size\":5000000000,\"sha256\":\"" HEX64 "\",\"pointerSize\":135}}]}");
   g_autoptr (GError) error = NULL;
@@ -26,6 +27,8 @@ test_info (void)
   g_assert_cmpstr (info->commit, ==, HEX40);
   g_assert_cmpstr (info->task, ==, "text-generation");
   g_assert_cmpstr (info->license, ==, "apache-2.0");
+  g_assert_cmpuint (g_strv_length (info->index_tasks), ==, 1);
+  g_assert_cmpstr (info->index_tasks[0], ==, "sts");
   g_assert_true (info->is_gated && info->is_private);
   g_assert_cmpuint (info->files->len, ==, 2);
   const HfFile *file = &g_array_index (info->files, HfFile, 0);

@@ -8,6 +8,7 @@
 
 #define JSON_LIMIT_BYTES (64u << 20)
 #define COMMIT_MAX_BYTES 128
+#define MAX_INDEX_TASKS 64u
 
 static void
 clear_file (gpointer data)
@@ -74,13 +75,13 @@ read_file (yyjson_val *object, const char *path, const char *id_name, HfFile *ou
   if (sha256 != NULL && g_str_has_prefix (sha256, "sha256:"))
     sha256 += strlen ("sha256:");
   if (path == NULL || !path_is_safe (path))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected", "the hub lists a file whose name is unsafe: \"%.200s\"",
-                    path != NULL ? path : "");
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "FileRejected",
+                    "the hub lists a file whose name is unsafe: \"%.200s\"", path != NULL ? path : "");
   if (size != NULL && !yyjson_is_null (size) && (!yyjson_is_uint (size) || yyjson_get_uint (size) > G_MAXINT64))
     return fail_answer (error, "a file's size is no size");
   if (lfs != NULL && !is_hex (sha256, 64))
     return fail_answer (error, "a large file has no SHA-256");
-  *out_file = (HfFile) {
+  *out_file = (HfFile){
     .path = g_strdup (path),
     .size_bytes = yyjson_is_uint (size) ? yyjson_get_uint (size) : G_MAXUINT64,
     .sha256 = lfs != NULL ? g_strdup (sha256) : NULL,
@@ -94,7 +95,8 @@ add_file (GArray *files, yyjson_val *object, const char *path, const char *id_na
 {
   HfFile file;
   if (files->len >= HF_MAX_FILES)
-    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "the repository holds more than %u files", HF_MAX_FILES);
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "the repository holds more than %u files",
+                    HF_MAX_FILES);
   if (!read_file (object, path, id_name, &file, error))
     return FALSE;
   g_array_append_val (files, file);
@@ -111,10 +113,9 @@ hf_tree_parse (GBytes *json, GArray *files, GError **error)
     return FALSE;
   if (!yyjson_is_arr (root))
     return fail_answer (error, "a list of files was expected");
-  yyjson_arr_foreach (root, i, n, item)
-    if (g_strcmp0 (json_get_string (item, "type"), "file") == 0
-        && !add_file (files, item, json_get_string (item, "path"), "oid", error))
-      return FALSE;
+  yyjson_arr_foreach (
+    root, i, n, item) if (g_strcmp0 (json_get_string (item, "type"), "file") == 0
+                          && !add_file (files, item, json_get_string (item, "path"), "oid", error)) return FALSE;
   return TRUE;
 }
 
@@ -126,6 +127,24 @@ text_or_first (yyjson_val *object, const char *name)
   if (text == NULL)
     text = yyjson_get_str (yyjson_arr_get_first (json_get_array (object, name)));
   return g_strdup (text);
+}
+
+/* model-index[].results[].task.type */
+static char **
+read_index_tasks (yyjson_val *card)
+{
+  g_autoptr (GPtrArray) tasks = g_ptr_array_new ();
+  yyjson_val *model, *result;
+  gsize i, j, n_models, n_results;
+  yyjson_arr_foreach (json_get_array (card, "model-index"), i, n_models, model)
+    yyjson_arr_foreach (json_get_array (model, "results"), j, n_results, result)
+  {
+    const char *type = json_get_string (json_get_object (result, "task"), "type");
+    if (type != NULL && tasks->len < MAX_INDEX_TASKS)
+      g_ptr_array_add (tasks, g_strdup (type));
+  }
+  g_ptr_array_add (tasks, NULL);
+  return (char **) g_ptr_array_free (g_steal_pointer (&tasks), FALSE);
 }
 
 static gboolean
@@ -142,11 +161,11 @@ read_info (yyjson_val *root, gboolean is_mirror, HfInfo *info, GError **error)
   info->commit = g_strdup (commit);
   info->task = g_strdup (json_get_string (root, "pipeline_tag"));
   info->license = text_or_first (json_get_object (root, "cardData"), "license");
+  info->index_tasks = read_index_tasks (json_get_object (root, "cardData"));
   info->is_gated = yyjson_is_true (gated) || yyjson_is_str (gated);
   info->is_private = yyjson_is_true (yyjson_obj_get (root, "private"));
-  yyjson_arr_foreach (siblings, i, n, item)
-    if (!add_file (info->files, item, json_get_string (item, "rfilename"), "blobId", error))
-      return FALSE;
+  yyjson_arr_foreach (siblings, i, n, item) if (!add_file (info->files, item, json_get_string (item, "rfilename"),
+                                                           "blobId", error)) return FALSE;
   return TRUE;
 }
 
@@ -170,6 +189,7 @@ hf_info_free (HfInfo *self)
   g_free (self->commit);
   g_free (self->task);
   g_free (self->license);
+  g_strfreev (self->index_tasks);
   g_array_unref (self->files);
   g_free (self);
 }

@@ -14,10 +14,11 @@ typedef struct {
 } HfFile;
 
 typedef struct {
-  char *id;     /* the repository's present name */
-  char *commit; /* that the asked revision means now */
-  char *task;   /* pipeline tag, or NULL */
-  char *license; /* or NULL */
+  char *id;           /* the repository's present name */
+  char *commit;       /* that the asked revision means now */
+  char *task;         /* pipeline tag, or NULL */
+  char *license;      /* or NULL */
+  char **index_tasks; /* that the card's results are of, NULL-terminated */
   gboolean is_gated, is_private;
   GArray *files; /* HfFile; without sizes and hashes unless they were asked for */
 } HfInfo;

@@ -23,7 +23,8 @@ serve_file (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   guint64 first = 0, length = FILE_BYTES;
   g_atomic_int_inc (&place->n_requests);
   guint64 broken_from = (guint64) g_atomic_int_get (&place->broken_from);
-  gboolean is_part = http_range_parse (http_request_header (req, "Range"), FILE_BYTES, &first, &length) == HTTP_RANGE_PART;
+  gboolean is_part = http_range_parse (http_request_header (req, "Range"), FILE_BYTES, &first, &length)
+                     == HTTP_RANGE_PART;
   if (broken_from != 0 && first + length > broken_from && is_part)
     return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "broken");
   if (strcmp (http_request_method (req), "HEAD") == 0)
@@ -57,7 +58,9 @@ static void
 set_up (Fixture *self, gconstpointer data)
 {
   g_autoptr (GError) error = NULL;
-  HttpServerConfig server = { .listen_address = "127.0.0.1:0", .routes = routes, .n_routes = 1, .service = &self->place };
+  HttpServerConfig server = {
+    .listen_address = "127.0.0.1:0", .routes = routes, .n_routes = 1, .service = &self->place
+  };
   HfInfo info = { .id = (char *) "owner/name", .commit = (char *) HEX40 };
   HfFile file = { (char *) "m.gguf", FILE_BYTES, (char *) HEX64, NULL };
   self->ctx = ctx_new ();
@@ -67,7 +70,7 @@ set_up (Fixture *self, gconstpointer data)
   HfHubConfig config = { .endpoint = endpoint, .retry_base_ms = 1 };
   self->hub = hf_hub_new (&config, &error);
   g_assert_no_error (error);
-  self->reader = hf_hub_open (self->hub, &info, &file);
+  self->reader = hf_hub_open (self->hub, &info, &file, NULL);
 }
 
 static void
@@ -116,7 +119,8 @@ test_jumps (Fixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   guint64 reached;
   for (guint i = 0; i < G_N_ELEMENTS (starts); i++)
-    g_assert_true (read_in_order (self, self->ctx, starts[i], MIN (starts[i] + (12u << 20), FILE_BYTES), &reached, &error));
+    g_assert_true (
+      read_in_order (self, self->ctx, starts[i], MIN (starts[i] + (12u << 20), FILE_BYTES), &reached, &error));
 }
 
 /* Headers are read in small pieces, which are not one request each. */

@@ -4,7 +4,7 @@
 
 #include "sources/hf_remote.h"
 
-#define BLOCK_BYTES (256u << 10)
+#define BLOCK_BYTES HF_HEAD_BYTES
 #define WINDOW_BYTES (8u << 20)
 #define N_WINDOWS 4u
 #define N_FETCHERS 3u
@@ -26,7 +26,7 @@ typedef struct {
 typedef struct {
   Reader base;
   HfRemote *remote;
-  char *path, *blob_id; /* the latter NULL for LFS content */
+  char *blob_id; /* NULL for LFS content, or when not stated */
   gboolean is_lfs;
   GBytes *whole; /* verified */
 
@@ -53,8 +53,8 @@ check_blob_id (const HfReader *self, const guint8 *bytes, gsize size, GError **e
   g_checksum_update (checksum, (const guchar *) head, (gssize) strlen (head) + 1);
   g_checksum_update (checksum, bytes, (gssize) size);
   return strcmp (g_checksum_get_string (checksum), self->blob_id) == 0
-         || am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt", "%s: its bytes do not match the hash that the hub states",
-                     self->path);
+         || am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt",
+                     "its bytes do not match the hash that the hub states");
 }
 
 static gboolean
@@ -65,10 +65,10 @@ load_whole (Ctx *ctx, HfReader *self, GError **error)
     return TRUE;
   if (self->blob_id == NULL)
     return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubIncomplete",
-                    "%s: the hub states no hash of it, so its bytes cannot be verified", self->path);
+                    "the hub states no hash of it, so its bytes cannot be verified");
   if (self->base.size_bytes > WHOLE_MAX_BYTES)
-    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "%s is too large for a file that is not kept with LFS or Xet",
-                    self->path);
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
+                    "it is too large for a file that is not kept with LFS or Xet");
   g_autofree guint8 *bytes = g_malloc (size + 1);
   if (!hf_remote_read (ctx, self->remote, 0, bytes, size, error) || !check_blob_id (self, bytes, size, error))
     return FALSE;
@@ -267,13 +267,22 @@ hf_reader_free (Reader *base)
   g_clear_pointer (&self->whole, g_bytes_unref);
   hf_remote_free (self->remote);
   g_free (self->block);
-  g_free (self->path);
   g_free (self->blob_id);
   g_free (self);
 }
 
+static void
+take_head (HfReader *self, GBytes *head)
+{
+  self->block = g_malloc (BLOCK_BYTES);
+  self->block_size = g_bytes_get_size (head);
+  g_assert (self->block_size <= BLOCK_BYTES);
+  if (self->block_size > 0)
+    memcpy (self->block, g_bytes_get_data (head, NULL), self->block_size);
+}
+
 Reader *
-hf_hub_open (HfHub *hub, const HfInfo *info, const HfFile *file)
+hf_hub_open (HfHub *hub, const HfInfo *info, const HfFile *file, GBytes *head)
 {
   static const ReaderClass klass = { hf_read_at, hf_reader_free };
   HfReader *self = g_new0 (HfReader, 1);
@@ -282,8 +291,23 @@ hf_hub_open (HfHub *hub, const HfInfo *info, const HfFile *file)
   self->base.klass = &klass;
   self->base.size_bytes = file->size_bytes;
   self->remote = hf_remote_new (hub, info, file);
-  self->path = g_strdup (file->path);
   self->blob_id = g_strdup (file->blob_id);
   self->is_lfs = file->sha256 != NULL;
+  if (head != NULL && !self->is_lfs)
+    self->whole = g_bytes_ref (head);
+  else if (head != NULL)
+    take_head (self, head);
   return &self->base;
+}
+
+GBytes *
+hf_hub_head (Ctx *ctx, HfHub *hub, const HfInfo *info, const HfFile *file, GError **error)
+{
+  g_autoptr (Reader) reader = hf_hub_open (hub, info, file, NULL);
+  if (file->sha256 == NULL)
+    return load_whole (ctx, (HfReader *) reader, error) ? g_bytes_ref (((HfReader *) reader)->whole) : NULL;
+  gsize size = (gsize) MIN (file->size_bytes, HF_HEAD_BYTES);
+  g_autofree guint8 *bytes = g_malloc (size + 1);
+  return reader_read_at (ctx, reader, 0, bytes, size, error) ? g_bytes_new_take (g_steal_pointer (&bytes), size)
+                                                             : NULL;
 }

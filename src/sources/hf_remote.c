@@ -58,7 +58,7 @@ static gboolean
 fail_changed (const HfRemote *self, const char *what, const char *seen, GError **error)
 {
   return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceChanged",
-                  "%s: the hub no longer has what it listed: its %s is now %.100s; push again", self->path, what, seen);
+                  "the hub no longer has what it listed: its %s is now %.100s; push again", what, seen);
 }
 
 /* `W/"abc"` -> `abc`; caller frees. */
@@ -67,7 +67,8 @@ bare_etag (const char *etag)
 {
   g_autofree char *text = g_strdup (g_str_has_prefix (etag, "W/") ? etag + 2 : etag);
   gsize size = strlen (text);
-  return size >= 2 && text[0] == '"' && text[size - 1] == '"' ? g_strndup (text + 1, size - 2) : g_steal_pointer (&text);
+  return size >= 2 && text[0] == '"' && text[size - 1] == '"' ? g_strndup (text + 1, size - 2)
+                                                              : g_steal_pointer (&text);
 }
 
 static gboolean
@@ -143,13 +144,14 @@ resolve (Ctx *ctx, HfRemote *self, char **out_location, GError **error)
         return hf_explain (self->hub, &asked, &reply, error);
       gboolean moves = is_redirect (reply.status);
       const char *target = http_reply_header (&reply, "location");
-      g_autofree char *next
-        = moves && target != NULL ? g_uri_resolve_relative (url, target, G_URI_FLAGS_ENCODED, NULL) : NULL;
+      g_autofree char *next = moves && target != NULL
+                                ? g_uri_resolve_relative (url, target, G_URI_FLAGS_ENCODED, NULL)
+                                : NULL;
       g_autofree char *origin = next != NULL ? hf_origin (next) : NULL;
       if (reply.status != 206 && !check_metadata (self, &reply, error))
         return FALSE;
       if (moves && (origin == NULL || (g_str_has_prefix (url, "https://") && !g_str_has_prefix (next, "https://"))))
-        return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "%s: the hub redirects to no https URL", self->path);
+        return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "the hub redirects to no https URL");
       if (!moves || strcmp (origin, self->hub->origin) != 0)
         {
           *out_location = g_strdup (moves ? next : url);
@@ -158,7 +160,7 @@ resolve (Ctx *ctx, HfRemote *self, char **out_location, GError **error)
       g_free (url);
       url = g_steal_pointer (&next);
     }
-  return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "%s: the hub redirects without end", self->path);
+  return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "the hub redirects without end");
 }
 
 /* A piece of the file on its way into the caller's buffer. */
@@ -178,11 +180,13 @@ start_part (Take *take, GHashTable *headers, GError **error)
     return FALSE;
   if (total != G_MAXUINT64 && total != take->remote->size_bytes)
     return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt",
-                    "%s: the hub lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT " are there: the source is damaged",
-                    take->remote->path, take->remote->size_bytes, total);
+                    "the hub lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT
+                    " are there: the source is damaged",
+                    take->remote->size_bytes, total);
   if (first != wanted || last >= take->offset_bytes + take->size)
-    return am_fail (error, AM_ERROR_UNAVAILABLE, "WrongRange", "%s: bytes from %" G_GUINT64_FORMAT " were asked for, from %"
-                    G_GUINT64_FORMAT " came", take->remote->path, wanted, first);
+    return am_fail (error, AM_ERROR_UNAVAILABLE, "WrongRange",
+                    "bytes from %" G_GUINT64_FORMAT " were asked for, from %" G_GUINT64_FORMAT " came", wanted,
+                    first);
   return TRUE;
 }
 
@@ -195,15 +199,19 @@ start_whole (Take *take, GHashTable *headers, GError **error)
   guint64 size;
   take->skip_bytes = take->offset_bytes + take->done;
   if (encoding != NULL && g_ascii_strcasecmp (encoding, "identity") != 0)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt", "%s: the source compresses it (%.40s) though it was "
-                    "asked not to", take->remote->path, encoding);
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt",
+                    "the source compresses it (%.40s) though it was "
+                    "asked not to",
+                    encoding);
   if (length != NULL && text_parse_u64 (length, &size) && size != take->remote->size_bytes)
     return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt",
-                    "%s: the hub lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT " come: the source is damaged",
-                    take->remote->path, take->remote->size_bytes, size);
+                    "the hub lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT
+                    " come: the source is damaged",
+                    take->remote->size_bytes, size);
   if (take->skip_bytes > MAX_SKIP_BYTES)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "WrongRange", "%s: the source cannot send a part of a file, which a "
-                    "file of this size needs", take->remote->path);
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "WrongRange",
+                    "the source cannot send a part of a file, which a "
+                    "file of this size needs");
   return TRUE;
 }
 
@@ -235,7 +243,9 @@ fetch_once (Ctx *ctx, HfRemote *self, const char *location, Take *take, guint *o
   g_autofree char *range = g_strdup_printf ("Range: bytes=%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT,
                                             take->offset_bytes + take->done, take->offset_bytes + take->size - 1);
   const char *headers[] = { range, NULL };
-  HttpCall call = { .method = "GET", .url = location, .headers = headers, .download = &download, .download_data = take };
+  HttpCall call = {
+    .method = "GET", .url = location, .headers = headers, .download = &download, .download_data = take
+  };
   g_auto (HttpReply) reply = { 0 };
   g_autoptr (GError) failure = NULL;
   gboolean done = http_client_call (ctx, self->hub->data, &call, &reply, &failure);
@@ -243,7 +253,8 @@ fetch_once (Ctx *ctx, HfRemote *self, const char *location, Take *take, guint *o
   if (take->done == take->size)
     return TRUE;
   if (done)
-    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "the answer ended %" G_GSIZE_FORMAT " bytes early", take->size - take->done);
+    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "the answer ended %" G_GSIZE_FORMAT " bytes early",
+                    take->size - take->done);
   g_propagate_error (error, g_steal_pointer (&failure));
   return FALSE;
 }
@@ -280,8 +291,8 @@ wait_to_retry (Ctx *ctx, const HfRemote *self, guint n_failures, const GError *f
   gint64 wished_ms = am_error_retry_after_ms (failure);
   gint64 ceiling_ms = MIN (self->hub->retry_base_ms << MIN (n_failures, 10), MAX_BACKOFF_MS);
   gint64 delay_ms = wished_ms > 0 ? wished_ms : (gint64) g_random_double_range (0, (double) ceiling_ms + 1);
-  am_log_debug (ctx, "reading a file of the hub failed, going on", "path", self->path, "err", failure->message, "delay_ms",
-                AM_U64 ((guint64) delay_ms), NULL);
+  am_log_debug (ctx, "reading a file of the hub failed, going on", "path", self->path, "err", failure->message,
+                "delay_ms", AM_U64 ((guint64) delay_ms), NULL);
   return ctx_sleep_ms (ctx, delay_ms, error);
 }
 
@@ -292,19 +303,21 @@ typedef struct {
 
 /* What to do about `failure`: TRUE to try again. */
 static gboolean
-handle (Ctx *ctx, HfRemote *self, const char *location, guint status, Patience *patience, GError *failure, GError **error)
+handle (Ctx *ctx, HfRemote *self, const char *location, guint status, Patience *patience, GError *failure,
+        GError **error)
 {
   if (location != NULL && is_refusal (status) && ++patience->n_refusals < MAX_REFUSALS)
     {
       forget_location (self, location);
       return TRUE;
     }
-  if (location != NULL && (am_error_retryable (failure) || status == 429) && ++patience->n_failures < MAX_FAILURES)
+  /* A hub that limits requests was waited for already, as long as it wished. */
+  patience->n_failures += am_error_has_reason (failure, "HubRateLimited") ? MAX_FAILURES / 2 : 1;
+  if ((am_error_retryable (failure) || status == 429) && patience->n_failures < MAX_FAILURES)
     return wait_to_retry (ctx, self, patience->n_failures, failure, error);
   if (location != NULL && is_refusal (status))
     return am_fail (error, AM_ERROR_PERMISSION_DENIED, "HubForbidden",
-                    "%s: where the hub keeps the file, access is refused, with a new address too: %s", self->path,
-                    failure->message);
+                    "where the hub keeps the file, access is refused, with a new address too: %s", failure->message);
   if (status == 416)
     return fail_changed (self, "size", "smaller", error);
   g_propagate_error (error, g_error_copy (failure));
@@ -322,10 +335,11 @@ hf_remote_read (Ctx *ctx, HfRemote *self, guint64 offset_bytes, guint8 *buffer, 
       g_autofree char *location = NULL;
       guint status = 0;
       gsize before = take.done;
-      if (find_location (ctx, self, &location, &failure) && fetch_once (ctx, self, location, &take, &status, &failure))
+      if (find_location (ctx, self, &location, &failure)
+          && fetch_once (ctx, self, location, &take, &status, &failure))
         break;
       if (take.done > before)
-        patience = (Patience) { 0 };
+        patience = (Patience){ 0 };
       if (!ctx_check (ctx, error) || !handle (ctx, self, location, status, &patience, failure, error))
         return FALSE;
     }

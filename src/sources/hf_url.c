@@ -8,7 +8,8 @@
 #define URL_MAX_BYTES 4096
 
 static const char *const hosts[] = { "huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co" };
-static const char *const git_prefixes[] = { "git@hf.co:", "git@huggingface.co:", "ssh://git@hf.co/", "ssh://git@huggingface.co/" };
+static const char *const git_prefixes[] = { "git@hf.co:", "git@huggingface.co:", "ssh://git@hf.co/",
+                                            "ssh://git@huggingface.co/" };
 static const char *const revision_words[] = { "tree", "blob", "resolve", "raw", "commit", "commits" };
 
 /* First segments that are no owners. */
@@ -31,8 +32,8 @@ static const struct {
 static gboolean
 invalid (GError **error, const char *text, const char *why)
 {
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl", "\"%.*s\" %s", (int) MIN (strcspn (text, "?#"), 200), text,
-                  why);
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl", "\"%.*s\" %s",
+                  (int) MIN (strcspn (text, "?#"), 200), text, why);
 }
 
 static gboolean
@@ -176,7 +177,8 @@ is_commit (const char *revision)
 static void
 take_revision (const GPtrArray *segments, guint first, HfUrl *url)
 {
-  const char *word = segment (segments, first), *kind = segment (segments, first + 1), *name = segment (segments, first + 2);
+  const char *word = segment (segments, first), *kind = segment (segments, first + 1),
+             *name = segment (segments, first + 2);
   if (word == NULL)
     return;
   gboolean is_ref = strcmp (word, "refs") == 0 && name != NULL
@@ -227,9 +229,11 @@ parse_web (const char *text, const char *rest, HfUrl *url, GError **error)
   if (g_str_has_suffix (url->repository, ".git"))
     url->repository[strlen (url->repository) - strlen (".git")] = '\0';
   if (strchr (url->repository, ':') != NULL)
-    return invalid (error, text, "names a variant behind a colon: give the file's address instead, .../blob/main/FILE.gguf");
+    return invalid (error, text,
+                    "names a variant behind a colon: give the file's address instead, .../blob/main/FILE.gguf");
   if (segment (segments, at) != NULL && !is_word (segment (segments, at)))
-    return invalid (error, text, "is not a page of the repository's files: give OWNER/NAME, or a page below /tree/ or /blob/");
+    return invalid (error, text,
+                    "is not a page of the repository's files: give OWNER/NAME, or a page below /tree/ or /blob/");
   take_revision (segments, at + 1, url);
   if (url->revision == NULL)
     url->revision = query_revision (text);
@@ -265,7 +269,8 @@ static gboolean
 check_parts (const char *text, const HfUrl *url, GError **error)
 {
   if (!hf_repository_is_valid (url->repository))
-    return invalid (error, text, "names no repository that the hub could have: letters, digits, _ . - and one slash, at most 96");
+    return invalid (error, text,
+                    "names no repository that the hub could have: letters, digits, _ . - and one slash, at most 96");
   if (url->revision != NULL && !path_is_safe (url->revision))
     return invalid (error, text, "names a revision that cannot be");
   if (url->path != NULL && !path_is_safe (url->path))
@@ -288,22 +293,25 @@ hf_url_parse (const char *given, const char *endpoint, HfUrl *out_url, GError **
   g_auto (HfUrl) url = { 0 };
   g_autofree char *text = g_strstrip (g_strdup (given));
   if (strlen (text) > URL_MAX_BYTES)
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl", "the address is longer than %d bytes", URL_MAX_BYTES);
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl", "the address is longer than %d bytes",
+                    URL_MAX_BYTES);
   if (has_user_info (text))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl",
-                    "the address holds a user or a token: leave it out, and give a token with --token-file or HF_TOKEN");
+    return am_fail (
+      error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl",
+      "the address holds a user or a token: leave it out, and give a token with --token-file or HF_TOKEN");
   const char *web = web_part (text, endpoint);
   if (web == NULL && has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL)
     return invalid (error, text, "is not safe: write https://");
   if (web == NULL && !has_scheme (text, "hf://"))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource", "\"%.*s\" is not an address of the Hugging Face hub: https://huggingface.co/OWNER/NAME",
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource",
+                    "\"%.*s\" is not an address of the Hugging Face hub: https://huggingface.co/OWNER/NAME",
                     (int) MIN (strcspn (text, "?#"), 200), text);
   gboolean parsed = web != NULL ? parse_web (text, web, &url, error)
                                 : parse_scheme (text, text + strlen ("hf://"), &url, error);
   if (!parsed || !check_parts (text, &url, error))
     return FALSE;
   *out_url = url;
-  url = (HfUrl) { 0 };
+  url = (HfUrl){ 0 };
   return TRUE;
 }
 

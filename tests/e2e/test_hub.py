@@ -1,13 +1,15 @@
 """Models of a Hugging Face hub: the local one of tests/servers, with all that can go wrong between."""
 
+import json
 import signal
 import time
 
 import pytest
 
+from harness import servers
 from servers.hf_hub import Hub
 
-from .conftest import gguf_bytes, random_tensors, safetensors_bytes, tree, write_model
+from .conftest import CONFIG, gguf_bytes, random_tensors, safetensors_bytes, tree, write_model
 
 MODEL = "owner/name"
 
@@ -122,6 +124,16 @@ def test_a_branch_that_moves(ai, hub, model):
     assert push(ai, hub).json["digest"] == ai("push", "--json", model, "disk").json["digest"]
 
 
+def test_the_task_is_what_the_results_agree_on(ai, hub, model):
+    def results(*tasks):
+        return {"pipeline_tag": "text-generation", "cardData": {"model-index": [{"results": [{"task": {"type": task}} for task in tasks]}]}}
+
+    repository = hub.add(MODEL, model, info=results("feature-extraction", "feature-extraction"))
+    assert push(ai, hub).json["task"] == "feature-extraction"
+    repository.info = results("feature-extraction", "fill-mask")
+    assert push(ai, hub).json["task"] == "text-generation"
+
+
 def test_private_and_gated(ai, hub, model, tmp_path):
     hub.add(MODEL, model, private=True, readers=["hf_good"])
     hub.add("owner/gated", model, gated="manual", readers=["hf_good"])
@@ -184,6 +196,20 @@ def test_faults_that_pass(ai, hub, big, name):
     assert answer["digest"] == ai("push", "--json", big, "disk").json["digest"]
 
 
+@pytest.mark.parametrize("how", [{"status": 500}, {"drop": True}, {"cut": 5}, {"shift": 3}, {"stall": 2}], ids=str)
+def test_every_request_fails_once(ai, hub, model, how):
+    hub.add(MODEL, model)
+    digest = push(ai, hub).json["digest"]
+    n_requests = len(hub.requests)
+    for n in range(n_requests):
+        hub.faults.clear()
+        fault = hub.fail("any", after=n, **how)
+        ai.store = ai.home / f"store{n}"
+        answer = push(ai, hub, env={"HF_HUB_DOWNLOAD_TIMEOUT": "1"}).json
+        assert answer["digest"] == digest and fault.n_hits == 1, n
+    assert n_requests > 8
+
+
 STAYING = {
     "corrupt": ("large", {"corrupt": 40 << 20, "times": 100}, "SourceCorrupt", 7),
     "small corrupt": ("small", {"corrupt": 1, "times": 100}, "SourceCorrupt", 7),
@@ -221,17 +247,58 @@ def test_a_wrong_model_fails_before_its_weights(ai, hub, model):
     assert len(hub.asked("cdn")) <= 2
 
 
+def test_headers_of_many_files_come_at_once(ai, hub):
+    n = 24
+    files = {f"model-{i:05}-of-{n:05}.safetensors": safetensors_bytes({f"w{i}": ("F16", [8], b"0" * 16)})
+             for i in range(1, n + 1)}
+    index = {"weight_map": {f"w{i}": f"model-{i:05}-of-{n:05}.safetensors" for i in range(1, n + 1)}}
+    files |= {"config.json": json.dumps(CONFIG).encode(), "model.safetensors.index.json": json.dumps(index).encode()}
+    hub.add(MODEL, files)
+    hub.fail("large", times=n, slow=0.3)
+    assert push(ai, hub, MODEL, "m", "--dry-run").json["logicalBytes"] > n * 16
+    assert hub.most_at_once >= 4 and len(hub.asked("cdn")) == n
+
+
+def first_bytes(requests):
+    """Where the ranges of a transfer begin; looks into headers left out."""
+    ranges = [request["headers"]["Range"].removeprefix("bytes=").split("-") for request in requests]
+    return [int(first) for first, last in ranges if int(last) - int(first) >= 1 << 20 or int(first) > 0]
+
+
 def test_a_push_that_is_killed_goes_on(ai, hub, big, tmp_path):
-    from harness import servers
+    """What the registry has is not read from the hub again."""
     hub.add(MODEL, big)
     with servers.ours(tmp_path / "registry", log=tmp_path / "log") as server:
         server.wait_ready()
-        slow = hub.fail("large", times=1000, slow=0.3)
-        running = ai.popen("push", f"{hub.endpoint}/{MODEL}", f"{server.host}/m", env={"HF_ENDPOINT": hub.endpoint})
-        time.sleep(2)
+        slow = hub.fail("large", times=1000, slow=0.7)
+        running = ai.popen("push", "--quiet", f"{hub.endpoint}/{MODEL}", f"{server.host}/m", env={"HF_ENDPOINT": hub.endpoint})
+        while not any(first > 24 << 20 for first in first_bytes(hub.asked("cdn", "GET"))):
+            assert running.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.3)
         running.send_signal(signal.SIGKILL)
         running.wait()
-        slow.left = 0
+        slow.left, before = 0, len(hub.asked("cdn", "GET"))
+        digest = push(ai, hub, MODEL, f"{server.host}/m").json["digest"]
+    assert min(first_bytes(hub.asked("cdn", "GET")[before:])) >= 8 << 20
+    assert digest == ai("push", "--json", big, "disk").json["digest"]
+
+
+def test_a_resumed_push_of_damaged_content_fails(ai, hub, big, tmp_path):
+    """The beginning went in an earlier process and was another than the hub states now."""
+    hub.add(MODEL, big)
+    with servers.ours(tmp_path / "registry", log=tmp_path / "log") as server:
+        server.wait_ready()
+        fault = hub.fail("large", times=1000, corrupt=2 << 20, slow=0.7)
+        running = ai.popen("push", "--quiet", f"{hub.endpoint}/{MODEL}", f"{server.host}/m", env={"HF_ENDPOINT": hub.endpoint})
+        while not any(first > 24 << 20 for first in first_bytes(hub.asked("cdn", "GET"))):
+            assert running.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.3)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        fault.left = 0
+        # The registry finds out, and the content is sent once more from its start.
         digest = push(ai, hub, MODEL, f"{server.host}/m").json["digest"]
     assert digest == ai("push", "--json", big, "disk").json["digest"]
 

@@ -74,9 +74,11 @@ class Repository:
 
 
 class Fault:
-    """What goes wrong with requests that `on` ("api", "resolve", "small", "large") and `path` (a part of it) name.
+    """What goes wrong with requests that `on` ("api", "resolve", "small", "large", "any") and `path` (a part of it) name;
+    the first `after` of them go well.
 
     status=N, headers, body   this answer instead
+    drop=True                 the connection ends without an answer
     stall=SECONDS             nothing for so long, then the connection ends
     cut=N                     the connection ends after N bytes of the body
     slow=SECONDS              waits before it answers
@@ -87,8 +89,8 @@ class Fault:
     compress=True             gzip, though it was not asked for
     call=FUNCTION             something happens first, such as a commit"""
 
-    def __init__(self, on, path="", times=1, **how):
-        self.on, self.path, self.left, self.how, self.n_hits = on, path, times, how, 0
+    def __init__(self, on, path="", times=1, after=0, **how):
+        self.on, self.path, self.left, self.after, self.how, self.n_hits = on, path, times, after, how, 0
 
 
 class Hub:
@@ -100,6 +102,7 @@ class Hub:
         self.repositories, self.renamed, self.tokens = {}, {}, {"hf_good": "someone"}
         self.faults, self.requests, self.signatures = [], [], {}
         self.lock = threading.Lock()
+        self.n_slow = self.most_at_once = 0  # requests that wait
         self.hub_server, self.cdn_server = self._start(HubHandler, port), self._start(CdnHandler, 0)
 
     def _start(self, handler, port):
@@ -120,18 +123,22 @@ class Hub:
         self.repositories[name] = Repository(name, files, **options)
         return self.repositories[name]
 
-    def fail(self, on, path="", times=1, **how):
-        fault = Fault(on, path, times, **how)
+    def fail(self, on, path="", times=1, after=0, **how):
+        fault = Fault(on, path, times, after, **how)
         self.faults.append(fault)
         return fault
 
     def take_fault(self, on, path):
         with self.lock:
             for fault in self.faults:
-                if fault.on == on and fault.path in path and fault.left > 0:
-                    fault.left -= 1
-                    fault.n_hits += 1
-                    break
+                if fault.on not in (on, "any") or fault.path not in path or fault.left == 0:
+                    continue
+                if fault.after > 0:
+                    fault.after -= 1
+                    continue
+                fault.left -= 1
+                fault.n_hits += 1
+                break
             else:
                 return {}
         if "call" in fault.how:
@@ -180,7 +187,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = 1 << 16
-    host = ""
+    host, cut = "", None  # `cut`: the next body ends there, and the connection too
 
     @property
     def hub(self):
@@ -204,18 +211,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(body[:self.cut])
+            self.close_connection |= self.cut is not None and self.cut < len(body)
         self.wfile.flush()
+        self.cut = None
 
     def misbehave(self, fault):
         """TRUE when the fault was the whole answer."""
-        time.sleep(fault.get("slow", 0))
+        if "slow" in fault:
+            with self.hub.lock:
+                self.hub.n_slow += 1
+                self.hub.most_at_once = max(self.hub.most_at_once, self.hub.n_slow)
+            time.sleep(fault["slow"])
+            with self.hub.lock:
+                self.hub.n_slow -= 1
         if "status" in fault:
             self.answer(fault["status"], fault.get("body", b""), fault.get("headers"))
         elif "stall" in fault:
             time.sleep(fault["stall"])
             self.close_connection = True
-        return "status" in fault or "stall" in fault
+        elif fault.get("drop"):
+            self.close_connection = True
+        self.cut = fault.get("cut")
+        return "status" in fault or "stall" in fault or "drop" in fault
 
     def wanted_range(self, size):
         """(first, last) that a Range header asks for; None: all; False: not to be had."""
@@ -230,7 +248,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_file(self, data, fault, headers, budget=None):
         """`budget`: an address's dict, which counts bytes."""
-        size, claimed = len(data), len(data) + fault.get("total", 0)
+        size, claimed, self.cut = len(data), len(data) + fault.get("total", 0), None
         part = None if fault.get("whole") else self.wanted_range(size)
         headers = {"Accept-Ranges": "bytes", **headers}
         if part is False:
@@ -367,7 +385,8 @@ class HubHandler(Handler):
             deep = options.get("recursive") in ("true", "True", "1")
             for n in range(1, len(parents) + 1 if deep else min(len(parents), 1) + 1):
                 parent = below + "/".join(parents[:n])
-                items[parent] = {"type": "directory", "oid": hashlib.sha1(parent.encode()).hexdigest(), "size": 0, "path": parent}
+                oid = hashlib.sha1(parent.encode()).hexdigest()
+                items[parent] = {"type": "directory", "oid": oid, "size": 0, "path": parent}
             if deep or not parents:
                 items[path] = file.tree_item()
         start, items = int(options.get("cursor", 0)), list(items.values())
