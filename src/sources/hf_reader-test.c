@@ -123,6 +123,20 @@ test_jumps (Fixture *self, gconstpointer data)
       read_in_order (self, self->ctx, starts[i], MIN (starts[i] + (12u << 20), FILE_BYTES), &reached, &error));
 }
 
+/* Whoever cuts the content into chunks asks for less than a window at a time. */
+static void
+test_small_steps (Fixture *self, gconstpointer data)
+{
+  g_autofree guint8 *piece = g_malloc (100000);
+  for (guint64 at = 0; at < FILE_BYTES; at += 100000)
+    {
+      gsize size = (gsize) MIN (100000, FILE_BYTES - at);
+      g_assert_true (reader_read_at (self->ctx, self->reader, at, piece, size, NULL));
+      g_assert_cmpuint (piece[size - 1], ==, (guint8) fixture_byte (at + size - 1));
+    }
+  g_assert_cmpint (self->place.n_requests, <, 16);
+}
+
 /* Headers are read in small pieces, which are not one request each. */
 static void
 test_small_pieces (Fixture *self, gconstpointer data)
@@ -172,6 +186,7 @@ main (int argc, char **argv)
 #define ADD(name, func) g_test_add ("/hf_reader/" name, Fixture, NULL, set_up, func, tear_down)
   ADD ("in-order", test_in_order);
   ADD ("jumps", test_jumps);
+  ADD ("small-steps", test_small_steps);
   ADD ("small-pieces", test_small_pieces);
   ADD ("breaks-in-the-middle", test_breaks_in_the_middle);
   ADD ("cancelled", test_cancelled);

@@ -8,8 +8,8 @@
 #define WINDOW_BYTES (8u << 20)
 #define N_WINDOWS 4u
 #define N_FETCHERS 3u
-/* Reads at least so large, one behind the other, are a transfer and no look into a header. */
-#define SEQUENTIAL_BYTES (512u << 10)
+/* So much, read one piece behind the other, is a transfer and no look into a header. */
+#define SEQUENTIAL_BYTES (1u << 20)
 /* Content that git itself holds: the hub allows 10 MiB. */
 #define WHOLE_MAX_BYTES (64u << 20)
 
@@ -34,6 +34,7 @@ typedef struct {
   guint64 block_offset;
   gsize block_size;
   guint64 expected_offset; /* where a reader in order goes on */
+  guint64 n_in_order;      /* bytes read so, one behind the other */
 
   /* Fetching ahead; its fields are under the lock. */
   Ctx *ctx; /* NULL: no fetcher runs */
@@ -170,10 +171,10 @@ wait_window (Ctx *ctx, HfReader *self, guint64 offset_bytes, GError **error)
   for (;;)
     {
       Window *window = find_window_locked (self, offset_bytes);
-      if (window != NULL && window->state == WINDOW_READY)
-        return window;
       if (!ctx_check (ctx, error))
         return NULL;
+      if (window != NULL && window->state == WINDOW_READY)
+        return window;
       g_cond_wait_until (&self->changed, &self->lock, g_get_monotonic_time () + 100 * G_TIME_SPAN_MILLISECOND);
     }
 }
@@ -247,9 +248,10 @@ hf_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, gsize
     }
   gboolean is_next = offset_bytes == self->expected_offset;
   self->expected_offset = offset_bytes + size;
+  self->n_in_order = (is_next ? self->n_in_order : 0) + size;
   if (self->ctx != NULL && !is_next)
     stop_fetchers (self);
-  else if (self->ctx == NULL && is_next && offset_bytes > 0 && size >= SEQUENTIAL_BYTES)
+  else if (self->ctx == NULL && self->n_in_order - size >= SEQUENTIAL_BYTES)
     start_fetchers (ctx, self, offset_bytes);
   return self->ctx != NULL ? read_ahead (ctx, self, offset_bytes, buffer, size, error)
                            : read_block (ctx, self, offset_bytes, buffer, size, error);

@@ -262,7 +262,7 @@ def test_headers_of_many_files_come_at_once(ai, hub):
 def first_bytes(requests):
     """Where the ranges of a transfer begin; looks into headers left out."""
     ranges = [request["headers"]["Range"].removeprefix("bytes=").split("-") for request in requests]
-    return [int(first) for first, last in ranges if int(last) - int(first) >= 1 << 20 or int(first) > 0]
+    return [int(first) for first, _ in ranges if int(first) > 0]
 
 
 def test_a_push_that_is_killed_goes_on(ai, hub, big, tmp_path):

@@ -183,6 +183,10 @@ class Refusal(Exception):
         self.status, self.code, self.message = status, code, message
 
 
+class Answered(Exception):
+    """Nothing is left to do."""
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -294,6 +298,8 @@ class HubHandler(Handler):
             if not path.startswith(self.hub.prefix + "/"):
                 raise Refusal(404, None, "Not Found")
             self.route(path.removeprefix(self.hub.prefix).removeprefix("/"))
+        except Answered:
+            pass
         except Refusal as refusal:
             headers = {"X-Error-Message": refusal.message}
             if refusal.code:
@@ -322,7 +328,7 @@ class HubHandler(Handler):
             if whole is not None and (path == old or path.startswith(f"{old}/")):
                 location = f"{self.hub.prefix}/{whole.removesuffix(path)}{new}{path.removeprefix(old)}"
                 self.answer(307, REDIRECT_TEXT, {"Location": location + (f"?{self.query}" if self.query else "")})
-                raise ConnectionError("answered")
+                raise Answered
         parts = path.split("/")
         for n in (2, 1):
             name = "/".join(parts[:n])
