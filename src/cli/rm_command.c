@@ -51,7 +51,7 @@ remove_local (Ctx *ctx, Cli *cli, const Target *target, Repository *repository, 
       out_removed->freed_bytes = stats.freed_bytes;
       out_removed->has_freed = TRUE;
     }
-  else if (am_error_has_reason (problem, "StoreBusy"))
+  else if (am_error_has_reason (problem, "StoreBusy") || am_error_has_reason (problem, "LocksUnsupported"))
     cli_remark (cli, "Note: %s", problem->message);
   else
     {

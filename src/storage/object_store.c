@@ -135,7 +135,7 @@ ObjectLock *
 object_store_lock (Ctx *ctx, ObjectStore *self, ObjectLockKind kind, GError **error)
 {
   if (self->klass->lock == NULL)
-    return am_fail_null (error, AM_ERROR_UNIMPLEMENTED, NULL, "this kind of store has no locks");
+    return am_fail_null (error, AM_ERROR_UNIMPLEMENTED, "LocksUnsupported", "a store of this kind has no locks");
   return ctx_check (ctx, error) ? self->klass->lock (ctx, self, kind, error) : NULL;
 }
 

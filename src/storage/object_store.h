@@ -95,7 +95,8 @@ gboolean object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys
 /* Holds others back; released when it is freed and when the process ends. ALONE: UNAVAILABLE (reason StoreBusy)
  * at once when another process, or another handle of this one, has the store open; whoever opens it meanwhile
  * waits. Other threads with the same handle are the caller's business. COMMITS: waits for those under way, then
- * makes every commit wait; keep it short, commit nothing while holding it. UNIMPLEMENTED where there are no locks. */
+ * makes every commit wait; keep it short, commit nothing while holding it. UNIMPLEMENTED where there are no locks
+ * (reason LocksUnsupported: the kind of store has none). */
 ObjectLock *object_store_lock (Ctx *ctx, ObjectStore *self, ObjectLockKind kind, GError **error);
 void object_lock_free (ObjectLock *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ObjectLock, object_lock_free)

@@ -54,12 +54,18 @@ remove_each (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys,
   return TRUE;
 }
 
+/* One that the store refuses for the moment makes a batch fail; alone it is tried again. */
 static gboolean
 s3_remove_many (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
 {
   S3Store *self = (S3Store *) base;
-  return self->profile.batch_delete ? s3_remove_batch (ctx, self->client, keys, n_keys, error)
-                                    : remove_each (ctx, base, keys, n_keys, error);
+  g_autoptr (GError) problem = NULL;
+  if (self->profile.batch_delete && s3_remove_batch (ctx, self->client, keys, n_keys, &problem))
+    return TRUE;
+  if (problem == NULL || am_error_is (problem, AM_ERROR_UNAVAILABLE))
+    return remove_each (ctx, base, keys, n_keys, error);
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
 }
 
 /* An acknowledged write lasts. */
@@ -80,7 +86,7 @@ s3_free (ObjectStore *base)
 }
 
 ObjectStore *
-object_store_s3_new (Ctx *ctx, const char *url, GError **error)
+s3_store_new (S3Client *client, const S3Profile *profile)
 {
   static const ObjectStoreClass klass = {
     .open = s3_store_open,
@@ -93,17 +99,24 @@ object_store_s3_new (Ctx *ctx, const char *url, GError **error)
     .open_head = s3_store_open_head,
     .free = s3_free,
   };
-  g_auto (S3Config) config = { 0 };
-  if (!s3_config_parse (url, &config, error))
-    return NULL;
   S3Store *self = g_new0 (S3Store, 1);
-  g_autoptr (ObjectStore) owner = &self->base;
   self->base.klass = &klass;
+  self->client = client;
+  self->profile = *profile;
   for (gsize i = 0; i < S3_N_GATES; i++)
     g_mutex_init (&self->gates[i]);
-  self->client = s3_client_new (&config, error);
-  if (self->client == NULL || !s3_probe (ctx, self->client, &self->profile, error))
-    return NULL;
-  g_steal_pointer (&owner);
   return &self->base;
+}
+
+ObjectStore *
+object_store_s3_new (Ctx *ctx, const char *url, GError **error)
+{
+  g_auto (S3Config) config = { 0 };
+  S3Profile profile;
+  if (!s3_config_parse (url, &config, error))
+    return NULL;
+  g_autoptr (S3Client) client = s3_client_new (&config, error);
+  if (client == NULL || !s3_probe (ctx, client, &profile, error))
+    return NULL;
+  return s3_store_new (g_steal_pointer (&client), &profile);
 }

@@ -14,6 +14,8 @@ typedef struct {
   GMutex gates[S3_N_GATES]; /* by key: conditional commits, where the store itself does not keep them apart */
 } S3Store;
 
+/* A store over a bucket that keeps what `profile` says. Takes the client over. */
+ObjectStore *s3_store_new (S3Client *client, const S3Profile *profile);
 Reader *s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error);
 Reader *s3_store_open_head (Ctx *ctx, ObjectStore *base, const char *key, gsize head_bytes, GError **error);
 ObjectWriter *s3_store_create (Ctx *ctx, ObjectStore *base, GError **error);

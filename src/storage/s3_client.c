@@ -203,12 +203,14 @@ learn_region (Attempts *self, const char *region)
   S3Client *client = self->client;
   g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&client->lock);
   self->region_learned = TRUE;
-  if (region == NULL || strcmp (region, client->region) == 0)
+  if (region == NULL)
+    return;
+  self->verdict = S3_ANSWER_OTHER_REGION; /* also when another thread has learned it since this attempt was signed */
+  if (strcmp (region, client->region) == 0)
     return;
   am_log_warning (NULL, "the bucket lies in another region", "region", region, "configured", client->region, NULL);
   g_free (client->region);
   client->region = g_strdup (region);
-  self->verdict = S3_ANSWER_OTHER_REGION;
 }
 
 static void

@@ -273,23 +273,6 @@ s3_delete_result_check (const char *text, gsize size, GError **error)
 }
 
 static gboolean
-on_upload_element (gpointer data, const char *path, const char *text)
-{
-  if (strcmp (path, "InitiateMultipartUploadResult/UploadId") == 0)
-    take_text (data, text);
-  return g_str_has_prefix (path, "InitiateMultipartUploadResult");
-}
-
-char *
-s3_upload_id_parse (const char *text, gsize size, GError **error)
-{
-  g_autofree char *id = NULL;
-  if (!walk (text, size, on_upload_element, &id) || id == NULL || *id == '\0')
-    return am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "the object store's answer has no upload's id");
-  return g_steal_pointer (&id);
-}
-
-static gboolean
 on_any_element (gpointer data, const char *path, const char *text)
 {
   const char *root = data;

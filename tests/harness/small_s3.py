@@ -1,0 +1,161 @@
+"""A small S3 store in memory that can be stricter or looser than the real one of buckets.py: what it does not keep is told to it.
+It looks at no signature."""
+
+import base64
+import bisect
+import email.utils
+import hashlib
+import http.server
+import re
+import threading
+import time
+import urllib.parse
+from xml.sax.saxutils import escape
+
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+
+class SmallS3:
+    """`lacks`: words of "conditions" (headers If-* are ignored), "checksum" (accepted unseen), "checksum-header" (501 for it),
+    "batch" (501 for removals of many), "ranges" (the whole object is sent)."""
+
+    def __init__(self, *lacks):
+        self.lacks, self.objects, self.lock, self.requests = set(lacks), {}, threading.Lock(), []
+        small = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def any(self):
+                small.serve(self)
+
+            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = any
+
+        self.httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.httpd.daemon_threads = True
+        self.thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.httpd.server_port}"
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.httpd.shutdown()
+        self.httpd.server_close()
+
+    # Requests
+
+    def serve(self, handler):
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        url = urllib.parse.urlsplit(handler.path)
+        query = dict(urllib.parse.parse_qsl(url.query, keep_blank_values=True))
+        _, bucket, *rest = url.path.split("/", 2)
+        key = urllib.parse.unquote(rest[0]) if rest else ""
+        with self.lock:
+            self.requests.append((handler.command, handler.path))
+            status, headers, content = self.answer(handler.command, key, query, handler.headers, body)
+        handler.send_response_only(status)
+        handler.send_header("Date", email.utils.formatdate(usegmt=True))
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        if "Content-Length" not in headers and status != 204:
+            handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(content)
+
+    def answer(self, method, key, query, headers, body):
+        if not key:
+            return self.remove_many(body) if method == "POST" else self.list(query)
+        if method == "PUT":
+            return self.put(key, headers, body)
+        if method == "DELETE":
+            self.objects.pop(key, None)
+            return 204, {}, b""
+        return self.get(key, headers, method == "HEAD")
+
+    @staticmethod
+    def error(status, code):
+        return status, {"Content-Type": "application/xml"}, f"<Error><Code>{code}</Code></Error>".encode()
+
+    def put(self, key, headers, body):
+        claimed = headers.get("x-amz-checksum-sha256")
+        if claimed and "checksum-header" in self.lacks:
+            return self.error(501, "NotImplemented")
+        if claimed and "checksum" not in self.lacks and claimed != base64.b64encode(hashlib.sha256(body).digest()).decode():
+            return self.error(400, "BadDigest")
+        if "conditions" not in self.lacks:
+            etag = self.objects[key][1] if key in self.objects else None
+            if headers.get("If-None-Match") == "*" and etag or headers.get("If-Match", etag) != etag:
+                return self.error(412, "PreconditionFailed")
+        etag = f'"{hashlib.md5(body).hexdigest()}"'
+        meta = {name: value for name, value in headers.items() if name.lower().startswith("x-amz-meta-")}
+        self.objects[key] = body, etag, time.time(), meta
+        return 200, {"ETag": etag}, b""
+
+    def get(self, key, headers, is_head):
+        if key not in self.objects:
+            return self.error(404, "NoSuchKey")
+        body, etag, modified, meta = self.objects[key]
+        if headers.get("If-Match", etag) != etag:
+            return self.error(412, "PreconditionFailed")
+        answer = {"ETag": etag, "Last-Modified": email.utils.formatdate(modified, usegmt=True), **meta}
+        if is_head:
+            return 200, {**answer, "Content-Length": str(len(body))}, b""
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", headers.get("Range", ""))
+        if not found or "ranges" in self.lacks:
+            return 200, answer, body
+        first, last = int(found[1]), min(int(found[2]), len(body) - 1)
+        if first >= len(body):
+            return self.error(416, "InvalidRange")
+        return 206, {**answer, "Content-Range": f"bytes {first}-{last}/{len(body)}"}, body[first:last + 1]
+
+    def remove_many(self, body):
+        if "batch" in self.lacks:
+            return self.error(501, "NotImplemented")
+        for key in re.findall(r"<Key>([^<]*)</Key>", body.decode()):
+            self.objects.pop(key.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'")
+                             .replace("&apos;", "'").replace("&amp;", "&"), None)
+        return 200, {}, f'<DeleteResult xmlns="{NAMESPACE}"></DeleteResult>'.encode()
+
+    def list(self, query):
+        prefix, delimiter, limit = query.get("prefix", ""), query.get("delimiter"), int(query.get("max-keys", 1000))
+        after = query.get("continuation-token") or query.get("start-after", "")
+        keys = sorted(self.objects, key=str.encode)
+        start = bisect.bisect_right([key.encode() for key in keys], after.encode())
+        entries, folders, last, truncated = [], [], "", False
+        for key in keys[start:]:
+            if not key.startswith(prefix):
+                continue
+            folder = prefix + key[len(prefix):].partition(delimiter)[0] + delimiter \
+                if delimiter and delimiter in key[len(prefix):] else None
+            if folder and (folder in folders or after.startswith(folder)):
+                last = key
+                continue
+            if len(entries) + len(folders) >= limit:
+                truncated = True
+                break
+            last = key
+            (folders if folder else entries).append(folder or key)
+        return 200, {}, self.listing(entries, folders, last if truncated else None)
+
+    def listing(self, entries, folders, token):
+        def encode(text):
+            return escape(urllib.parse.quote(text, safe="/"))
+
+        def stamp(key):
+            return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.objects[key][2]))
+
+        items = "".join(f"<Contents><Key>{encode(key)}</Key><LastModified>{stamp(key)}</LastModified>"
+                        f"<Size>{len(self.objects[key][0])}</Size></Contents>" for key in entries)
+        items += "".join(f"<CommonPrefixes><Prefix>{encode(folder)}</Prefix></CommonPrefixes>" for folder in folders)
+        more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{escape(token)}</NextContinuationToken>" if token else \
+            "<IsTruncated>false</IsTruncated>"
+        return f'<?xml version="1.0"?><ListBucketResult xmlns="{NAMESPACE}">{more}{items}</ListBucketResult>'.encode()

@@ -1,0 +1,45 @@
+"""The port's contract against buckets: the same table that the directory passes (src/storage/object_store-test.c). A real
+store, one that keeps all S3 promises, and some that do not."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness import buckets, small_s3, tools
+
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": buckets.KEY, "AWS_SECRET_ACCESS_KEY": buckets.SECRET}
+
+
+def run_contract(url, environment):
+    program = tools.program().parents[1] / "storage" / "object_store-test"
+    done = subprocess.run([program, "-p", "/object-store/s3"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=500, env={**os.environ, **environment, "AI_MODELS_TEST_S3": url})
+    passed = re.findall(r"^ok \d+ (\S+)", done.stdout, re.MULTILINE)
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-3000:]
+    assert len(passed) >= 13, passed
+    assert buckets.SECRET not in output
+    return re.findall(r'bucket probed bucket=\S+ has="([^"]*)"', output)[0].split()
+
+
+def test_real(bucket):
+    has = run_contract(f"s3://{bucket.name}?endpoint={bucket.server.url}", bucket.environment())
+    assert "if_none_match" in has and "checksum" in has and "byte_order" not in has
+    assert not [key for key in bucket.objects() if ".probe/" in key], "the probe left something"
+
+
+@pytest.mark.parametrize("lacks, missing", [
+    ([], set()),
+    (["conditions", "batch"], {"if_none_match", "if_match", "batch_delete"}),
+    (["checksum"], {"checksum"}),
+    (["checksum-header"], {"checksum"}),
+])
+def test_small(lacks, missing):
+    with small_s3.SmallS3(*lacks) as server:
+        has = run_contract(f"s3://small?endpoint={server.url}", ENVIRONMENT)
+        assert {"writable", "checksum", "if_none_match", "if_match", "list_at_once", "byte_order", "batch_delete"} - set(has) == missing
+        assert not [key for key in server.objects if ".probe/" in key], "the probe left something"
+        sums = [path for method, path in server.requests if method == "PUT"]
+        assert len(sums) > 1000
