@@ -158,21 +158,30 @@ blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize limit_byt
   return g_bytes_new_take (g_steal_pointer (&data), size);
 }
 
+typedef struct {
+  BlobStore *store;
+  const Recipe *recipe;
+} ChunkCheck;
+
+static gboolean
+check_chunk (Ctx *ctx, gpointer data, guint index, GError **error)
+{
+  const ChunkCheck *self = data;
+  const RecipeEntry *entry = &g_array_index (self->recipe->entries, RecipeEntry, index);
+  ChunkHeader header;
+  if (!chunk_object_check (ctx, self->store->objects, entry->digest, &header, error))
+    return FALSE;
+  return header.decoded_size == entry->decoded_size
+         || am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "chunk %u of the blob has another size", index);
+}
+
 /* That every chunk is there now, as long as it should be: a power cut or a collection may have taken one that
  * was stored lazily, or long ago. */
 static gboolean
 check_chunks (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error)
 {
-  for (guint i = 0; i < recipe->entries->len; i++)
-    {
-      const RecipeEntry *entry = &g_array_index (recipe->entries, RecipeEntry, i);
-      ChunkHeader header;
-      if (!chunk_object_check (ctx, self->objects, entry->digest, &header, error))
-        return FALSE;
-      if (header.decoded_size != entry->decoded_size)
-        return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "chunk %u of the blob has another size", i);
-    }
-  return TRUE;
+  ChunkCheck check = { self, recipe };
+  return object_store_each (ctx, self->objects, recipe->entries->len, check_chunk, &check, error);
 }
 
 gboolean

@@ -1,8 +1,10 @@
 #include "storage/object_store.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/workers.h"
 
 #define LIST_MAX 1000u
 
@@ -51,6 +53,34 @@ object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboolean *out
     }
   *out_exists = found;
   return TRUE;
+}
+
+typedef struct {
+  ObjectStoreEach func;
+  gpointer data;
+  guint n;
+  atomic_uint next;
+} Round;
+
+/* A worker. */
+static gboolean
+do_some (Ctx *ctx, gpointer task, GError **error)
+{
+  Round *self = task;
+  guint index;
+  while ((index = atomic_fetch_add (&self->next, 1)) < self->n)
+    if (!ctx_check (ctx, error) || !self->func (ctx, self->data, index, error))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+object_store_each (Ctx *ctx, ObjectStore *self, guint n, ObjectStoreEach func, gpointer data, GError **error)
+{
+  Round round = { .func = func, .data = data, .n = n };
+  atomic_init (&round.next, 0);
+  guint n_threads = MIN (self->klass->n_at_once, n);
+  return n_threads > 1 ? workers_run (ctx, n_threads, do_some, &round, error) : do_some (ctx, &round, error);
 }
 
 GBytes *

@@ -48,6 +48,7 @@ typedef struct {
                            GError **error); /* NULL: one by one */
   Reader *(*open_head) (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes,
                         GError **error); /* NULL: as open */
+  guint n_at_once; /* operations of one piece of work that it pays to have under way together; 0: one */
 } ObjectStoreClass;
 
 struct ObjectStore {
@@ -78,6 +79,12 @@ Reader *object_store_open_head (Ctx *ctx, ObjectStore *self, const char *key, gs
 gboolean object_store_stat (Ctx *ctx, ObjectStore *self, const char *key, ObjectInfo *out_info, GError **error);
 /* FALSE with an error only when it could not be found out. */
 gboolean object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboolean *out_exists, GError **error);
+/* One of many operations that do not depend on each other. */
+typedef gboolean (*ObjectStoreEach) (Ctx *ctx, gpointer data, guint index, GError **error);
+/* Calls `func` for 0 to `n` - 1, as many at once, on threads of their own, as pays off for the kind of store: one after
+ * the other on a disk. The first error ends it. */
+gboolean object_store_each (Ctx *ctx, ObjectStore *self, guint n, ObjectStoreEach func, gpointer data,
+                            GError **error);
 /* Whole content, RESOURCE_EXHAUSTED above `limit_bytes`. */
 GBytes *object_store_get (Ctx *ctx, ObjectStore *self, const char *key, gsize limit_bytes, GError **error);
 gboolean object_store_put (Ctx *ctx, ObjectStore *self, const char *key, gconstpointer data, gsize size,

@@ -8,11 +8,13 @@
 #include "storage/storage_fixture.h"
 
 #define CLOSE "Connection: close\r\n"
-#define PART(range, size, body) "HTTP/1.1 206 Partial Content\r\nContent-Range: " range "\r\nContent-Length: " size "\r\n" CLOSE "\r\n" body
+#define PART(range, size, body) \
+  "HTTP/1.1 206 Partial Content\r\nContent-Range: " range "\r\nContent-Length: " size "\r\n" CLOSE "\r\n" body
 #define WHOLE(size, body) "HTTP/1.1 200 OK\r\nContent-Length: " size "\r\n" CLOSE "\r\n" body
 #define STATUS(line) "HTTP/1.1 " line "\r\nContent-Length: 0\r\n" CLOSE "\r\n"
 #define LIST(inner) "HTTP/1.1 200 OK\r\n" CLOSE "\r\n<ListBucketResult>" inner "</ListBucketResult>"
-#define KEY(key) "<Contents><Key>" key "</Key><LastModified>2026-11-30T09:30:00Z</LastModified><Size>1</Size></Contents>"
+#define KEY(key) \
+  "<Contents><Key>" key "</Key><LastModified>2026-11-30T09:30:00Z</LastModified><Size>1</Size></Contents>"
 #define MORE(token) "<IsTruncated>true</IsTruncated><NextContinuationToken>" token "</NextContinuationToken>"
 
 static ObjectStore *
@@ -20,8 +22,13 @@ store_for (RawServer *server, const S3Profile *profile)
 {
   g_autofree char *endpoint = g_strdup_printf ("http://127.0.0.1:%u", raw_server_port (server));
   g_autoptr (GError) error = NULL;
-  S3Config config = { .endpoint = endpoint, .region = (char *) "here", .bucket = (char *) "bucket", .prefix = (char *) "p/",
-                      .path_style = TRUE, .access_key_id = (char *) "key", .secret_access_key = (char *) "secret" };
+  S3Config config = { .endpoint = endpoint,
+                      .region = (char *) "here",
+                      .bucket = (char *) "bucket",
+                      .prefix = (char *) "p/",
+                      .path_style = TRUE,
+                      .access_key_id = (char *) "key",
+                      .secret_access_key = (char *) "secret" };
   S3Client *client = s3_client_new (&config, &error);
   g_assert_no_error (error);
   return s3_store_new (client, profile);
@@ -39,8 +46,11 @@ test_reads (void)
     { { PART ("bytes 0-3/4", "4", "abcd") }, "abcd", 0, 1 },
     { { WHOLE ("4", "abcd") }, "abcd", 0, 1 },
     { { WHOLE ("0", "") }, "", 0, 1 },
-    { { STATUS ("416 No"), "HTTP/1.1 200 OK\r\nLast-Modified: Mon, 30 Nov 2026 09:32:41 GMT\r\nContent-Length: 0\r\n" CLOSE "\r\n" }, "",
-      0, 2 },
+    { { STATUS ("416 No"),
+        "HTTP/1.1 200 OK\r\nLast-Modified: Mon, 30 Nov 2026 09:32:41 GMT\r\nContent-Length: 0\r\n" CLOSE "\r\n" },
+      "",
+      0,
+      2 },
     { { PART ("bytes 0-9/10", "10", "abcd"), PART ("bytes 0-3/4", "4", "abcd") }, "abcd", 0, 2 }, /* cut */
     { { STATUS ("503 No"), PART ("bytes 0-3/4", "4", "abcd") }, "abcd", 0, 2 },
     { { PART ("bytes 1-3/4", "3", "bcd") }, NULL, AM_ERROR_DATA_LOSS, 1 },
@@ -68,7 +78,8 @@ test_reads (void)
       if (rows[i].content != NULL)
         {
           g_assert_no_error (error);
-          g_assert_cmpmem (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), rows[i].content, strlen (rows[i].content));
+          g_assert_cmpmem (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes), rows[i].content,
+                           strlen (rows[i].content));
         }
       else
         fixture_assert_error (&error, (AmErrorCode) rows[i].code, NULL);
@@ -81,7 +92,9 @@ test_replaced (void)
 {
   static const char *const answers[] = {
     "HTTP/1.1 206 Part\r\nETag: \"one\"\r\nContent-Range: bytes 0-3/8\r\nContent-Length: 4\r\n" CLOSE "\r\nabcd",
-    PART ("bytes 4-7/8", "4", "efgh"), STATUS ("412 No"), NULL,
+    PART ("bytes 4-7/8", "4", "efgh"),
+    STATUS ("412 No"),
+    NULL,
   };
   static const S3Profile profile = { 0 };
   char buffer[9] = "";
@@ -105,8 +118,10 @@ static void
 test_flat_listing (void)
 {
   static const char *const answers[] = {
-    LIST (KEY ("p/a-marker") KEY ("p/.probe/x") MORE ("t=1")), LIST (KEY ("p/a/b") KEY ("p/a//c") KEY ("p/a/d/") MORE ("t2")),
-    LIST (KEY ("p/a/e") KEY ("p/b/f")), NULL,
+    LIST (KEY ("p/a-marker") KEY ("p/.probe/x") MORE ("t=1")),
+    LIST (KEY ("p/a/b") KEY ("p/a//c") KEY ("p/a/d/") MORE ("t2")),
+    LIST (KEY ("p/a/e") KEY ("p/b/f")),
+    NULL,
   };
   static const S3Profile profile = { .byte_order = TRUE };
   g_auto (RawScript) script = { 0 };
@@ -142,7 +157,10 @@ static void
 test_lost_answer (void)
 {
   static const char *const answers[] = {
-    "", STATUS ("412 No"), "HTTP/1.1 200 OK\r\nx-amz-meta-writer: somebody\r\nContent-Length: 0\r\n" CLOSE "\r\n", NULL,
+    "",
+    STATUS ("412 No"),
+    "HTTP/1.1 200 OK\r\nx-amz-meta-writer: somebody\r\nContent-Length: 0\r\n" CLOSE "\r\n",
+    NULL,
   };
   static const S3Profile profile = { .if_none_match = TRUE };
   g_auto (RawScript) script = { 0 };
@@ -159,8 +177,10 @@ static void
 test_removal (void)
 {
   static const char *const answers[] = {
-    "HTTP/1.1 200 OK\r\n" CLOSE "\r\n<DeleteResult><Error><Key>p/t/x&amp;y</Key><Code>InternalError</Code></Error></DeleteResult>",
-    STATUS ("204 No Content"), NULL,
+    "HTTP/1.1 200 OK\r\n" CLOSE
+    "\r\n<DeleteResult><Error><Key>p/t/x&amp;y</Key><Code>InternalError</Code></Error></DeleteResult>",
+    STATUS ("204 No Content"),
+    NULL,
   };
   static const char *const listed[] = { "HTTP/1.1 200 OK\r\n" CLOSE "\r\n<DeleteResult/>", NULL };
   static const S3Profile profile = { .batch_delete = TRUE };

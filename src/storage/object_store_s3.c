@@ -7,6 +7,8 @@
 #include "storage/s3_listing.h"
 #include "storage/s3_reply.h"
 
+#define N_AT_ONCE 16u /* each waits for an answer; connections are kept */
+
 static gboolean
 s3_stat (Ctx *ctx, ObjectStore *base, const char *key, ObjectInfo *out_info, GError **error)
 {
@@ -45,13 +47,23 @@ s3_remove (Ctx *ctx, ObjectStore *base, const char *key, GError **error)
   return FALSE;
 }
 
+typedef struct {
+  ObjectStore *store;
+  const char *const *keys;
+} Removal;
+
+static gboolean
+remove_one (Ctx *ctx, gpointer data, guint index, GError **error)
+{
+  const Removal *self = data;
+  return s3_remove (ctx, self->store, self->keys[index], error);
+}
+
 static gboolean
 remove_each (Ctx *ctx, ObjectStore *base, const char *const *keys, gsize n_keys, GError **error)
 {
-  for (gsize i = 0; i < n_keys; i++)
-    if (!s3_remove (ctx, base, keys[i], error))
-      return FALSE;
-  return TRUE;
+  Removal removal = { base, keys };
+  return object_store_each (ctx, base, (guint) n_keys, remove_one, &removal, error);
 }
 
 /* One that the store refuses for the moment makes a batch fail; alone it is tried again. */
@@ -97,6 +109,7 @@ s3_store_new (S3Client *client, const S3Profile *profile)
     .sync = s3_sync,
     .remove_many = s3_remove_many,
     .open_head = s3_store_open_head,
+    .n_at_once = N_AT_ONCE,
     .free = s3_free,
   };
   S3Store *self = g_new0 (S3Store, 1);

@@ -18,8 +18,13 @@ client_for (RawServer *server)
 {
   g_autofree char *endpoint = g_strdup_printf ("http://127.0.0.1:%u", raw_server_port (server));
   g_autoptr (GError) error = NULL;
-  S3Config config = { .endpoint = endpoint, .region = (char *) "here", .bucket = (char *) "bucket", .prefix = (char *) "p/",
-                      .path_style = TRUE, .access_key_id = (char *) "key", .secret_access_key = (char *) SECRET };
+  S3Config config = { .endpoint = endpoint,
+                      .region = (char *) "here",
+                      .bucket = (char *) "bucket",
+                      .prefix = (char *) "p/",
+                      .path_style = TRUE,
+                      .access_key_id = (char *) "key",
+                      .secret_access_key = (char *) SECRET };
   S3Client *client = s3_client_new (&config, &error);
   g_assert_no_error (error);
   return client;
@@ -36,35 +41,97 @@ typedef struct {
 static const Row rows[] = {
   { { OK }, NULL, 0, NULL, NULL, 1 },
   { { XML ("503 Slow Down", "", "39", "<Error><Code>SlowDown</Code></Error>   "), OK }, NULL, 0, NULL, NULL, 2 },
-  { { "HTTP/1.1 500 No\r\nContent-Length: 0\r\n" CLOSE "\r\n", "HTTP/1.1 502 No\r\nContent-Length: 0\r\n" CLOSE "\r\n", OK }, NULL, 0,
-    NULL, NULL, 3 },
+  { { "HTTP/1.1 500 No\r\nContent-Length: 0\r\n" CLOSE "\r\n",
+      "HTTP/1.1 502 No\r\nContent-Length: 0\r\n" CLOSE "\r\n", OK },
+    NULL,
+    0,
+    NULL,
+    NULL,
+    3 },
   { { "", OK }, NULL, 0, NULL, NULL, 2 }, /* closed without a word */
-  { { XML ("409 Conflict", "", "54", "<Error><Code>ConditionalRequestConflict</Code></Error>"), OK }, NULL, 0, NULL, NULL, 2 },
+  { { XML ("409 Conflict", "", "54", "<Error><Code>ConditionalRequestConflict</Code></Error>"), OK },
+    NULL,
+    0,
+    NULL,
+    NULL,
+    2 },
   { { XML ("400 Bad Request", "", "42", "<Error><Code>RequestTimeout</Code></Error>"), OK }, NULL, 0, NULL, NULL, 2 },
   /* Success that is none. */
-  { { XML ("200 OK", "", "41", "<Error><Code>InternalError</Code></Error>"), XML ("200 OK", "", "15", "<DeleteResult/>") },
-    "DeleteResult", 0, NULL, NULL, 2 },
-  { { XML ("200 OK", "", "14", "<DeleteResult>"), XML ("200 OK", "", "15", "<DeleteResult/>") }, "DeleteResult", 0, NULL, NULL, 2 },
-  { { XML ("200 OK", "", "100", "<DeleteResult>"), XML ("200 OK", "", "15", "<DeleteResult/>") }, "DeleteResult", 0, NULL, NULL, 2 },
-  { { XML ("200 OK", "", "40", "<Error><Code>AccessDenied</Code></Error>") }, "DeleteResult", AM_ERROR_PERMISSION_DENIED,
-    "StorageDenied", "policy", 1 },
+  { { XML ("200 OK", "", "41", "<Error><Code>InternalError</Code></Error>"),
+      XML ("200 OK", "", "15", "<DeleteResult/>") },
+    "DeleteResult",
+    0,
+    NULL,
+    NULL,
+    2 },
+  { { XML ("200 OK", "", "14", "<DeleteResult>"), XML ("200 OK", "", "15", "<DeleteResult/>") },
+    "DeleteResult",
+    0,
+    NULL,
+    NULL,
+    2 },
+  { { XML ("200 OK", "", "100", "<DeleteResult>"), XML ("200 OK", "", "15", "<DeleteResult/>") },
+    "DeleteResult",
+    0,
+    NULL,
+    NULL,
+    2 },
+  { { XML ("200 OK", "", "40", "<Error><Code>AccessDenied</Code></Error>") },
+    "DeleteResult",
+    AM_ERROR_PERMISSION_DENIED,
+    "StorageDenied",
+    "policy",
+    1 },
   /* What trying again does not mend. */
-  { { XML ("404 Not Found", "", "37", "<Error><Code>NoSuchKey</Code></Error>") }, NULL, AM_ERROR_NOT_FOUND, NULL, "object k", 1 },
-  { { XML ("404 Not Found", "", "40", "<Error><Code>NoSuchBucket</Code></Error>") }, NULL, AM_ERROR_FAILED_PRECONDITION,
-    "BucketMissing", "create the bucket", 1 },
-  { { XML ("403 Forbidden", "", "49", "<Error><Code>SignatureDoesNotMatch</Code></Error>") }, NULL, AM_ERROR_PERMISSION_DENIED,
-    "StorageDenied", "AWS_SECRET_ACCESS_KEY", 1 },
-  { { XML ("403 Forbidden", "", "40", "<Error><Code>ExpiredToken</Code></Error>") }, NULL, AM_ERROR_PERMISSION_DENIED,
-    "StorageDenied", "AWS_SESSION_TOKEN", 1 },
-  { { XML ("501 Not Implemented", "", "42", "<Error><Code>NotImplemented</Code></Error>") }, NULL, AM_ERROR_UNIMPLEMENTED, NULL,
-    NULL, 1 },
-  { { XML ("412 Precondition Failed", "", "46", "<Error><Code>PreconditionFailed</Code></Error>") }, NULL,
-    AM_ERROR_ALREADY_EXISTS, NULL, NULL, 1 },
+  { { XML ("404 Not Found", "", "37", "<Error><Code>NoSuchKey</Code></Error>") },
+    NULL,
+    AM_ERROR_NOT_FOUND,
+    NULL,
+    "object k",
+    1 },
+  { { XML ("404 Not Found", "", "40", "<Error><Code>NoSuchBucket</Code></Error>") },
+    NULL,
+    AM_ERROR_FAILED_PRECONDITION,
+    "BucketMissing",
+    "create the bucket",
+    1 },
+  { { XML ("403 Forbidden", "", "49", "<Error><Code>SignatureDoesNotMatch</Code></Error>") },
+    NULL,
+    AM_ERROR_PERMISSION_DENIED,
+    "StorageDenied",
+    "AWS_SECRET_ACCESS_KEY",
+    1 },
+  { { XML ("403 Forbidden", "", "40", "<Error><Code>ExpiredToken</Code></Error>") },
+    NULL,
+    AM_ERROR_PERMISSION_DENIED,
+    "StorageDenied",
+    "AWS_SESSION_TOKEN",
+    1 },
+  { { XML ("501 Not Implemented", "", "42", "<Error><Code>NotImplemented</Code></Error>") },
+    NULL,
+    AM_ERROR_UNIMPLEMENTED,
+    NULL,
+    NULL,
+    1 },
+  { { XML ("412 Precondition Failed", "", "46", "<Error><Code>PreconditionFailed</Code></Error>") },
+    NULL,
+    AM_ERROR_ALREADY_EXISTS,
+    NULL,
+    NULL,
+    1 },
   { { "HTTP/1.1 304 Not Modified\r\n" CLOSE "\r\n" }, NULL, AM_ERROR_ALREADY_EXISTS, NULL, NULL, 1 },
-  { { "HTTP/1.1 507 Full\r\nContent-Length: 0\r\n" CLOSE "\r\n" }, NULL, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage",
-    NULL, 1 },
-  { { "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n" CLOSE "\r\n" }, NULL,
-    AM_ERROR_FAILED_PRECONDITION, "WrongRegion", "endpoint", 1 },
+  { { "HTTP/1.1 507 Full\r\nContent-Length: 0\r\n" CLOSE "\r\n" },
+    NULL,
+    AM_ERROR_RESOURCE_EXHAUSTED,
+    "InsufficientStorage",
+    NULL,
+    1 },
+  { { "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n" CLOSE "\r\n" },
+    NULL,
+    AM_ERROR_FAILED_PRECONDITION,
+    "WrongRegion",
+    "endpoint",
+    1 },
 };
 
 static void
@@ -94,7 +161,10 @@ static void
 test_clock (void)
 {
   static const char *const answers[] = {
-    XML ("403 Forbidden", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "48", "<Error><Code>RequestTimeTooSkewed</Code></Error>"), OK, NULL,
+    XML ("403 Forbidden", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "48",
+         "<Error><Code>RequestTimeTooSkewed</Code></Error>"),
+    OK,
+    NULL,
   };
   g_auto (RawScript) script = { 0 };
   g_autoptr (S3Client) client = client_for (raw_script_start (&script, answers));
@@ -115,10 +185,15 @@ static void
 test_region (void)
 {
   static const char *const by_document[] = {
-    XML ("400 Bad Request", "", "80", "<Error><Code>AuthorizationHeaderMalformed</Code><Region>there</Region></Error>  "), OK, NULL,
+    XML ("400 Bad Request", "", "80",
+         "<Error><Code>AuthorizationHeaderMalformed</Code><Region>there</Region></Error>  "),
+    OK,
+    NULL,
   };
   static const char *const by_header[] = {
-    "HTTP/1.1 301 Moved\r\nx-amz-bucket-region: there\r\nContent-Length: 0\r\n" CLOSE "\r\n", OK, NULL,
+    "HTTP/1.1 301 Moved\r\nx-amz-bucket-region: there\r\nContent-Length: 0\r\n" CLOSE "\r\n",
+    OK,
+    NULL,
   };
   static const char *const *const all[] = { by_document, by_header };
   for (gsize i = 0; i < G_N_ELEMENTS (all); i++)
@@ -156,7 +231,8 @@ test_uncertain (void)
 static void
 test_once_and_deadline (void)
 {
-  static const char *const busy[] = { "HTTP/1.1 503 No\r\nRetry-After: 20\r\nContent-Length: 0\r\n" CLOSE "\r\n", NULL };
+  static const char *const busy[] = { "HTTP/1.1 503 No\r\nRetry-After: 20\r\nContent-Length: 0\r\n" CLOSE "\r\n",
+                                      NULL };
   g_auto (RawScript) script = { 0 };
   g_autoptr (S3Client) client = client_for (raw_script_start (&script, busy));
   g_autoptr (GError) error = NULL;
@@ -180,7 +256,12 @@ test_request (void)
   g_auto (S3Listing) page = { 0 };
   g_autoptr (GError) error = NULL;
   S3ListCall list = { .prefix = "a b/", .after = "a b/\xd0\xba", .limit = 7 };
-  S3Call put = { .method = "PUT", .key = "a=b:c*d", .headers = headers, .n_headers = 1, .body = "right", .body_size = 5,
+  S3Call put = { .method = "PUT",
+                 .key = "a=b:c*d",
+                 .headers = headers,
+                 .n_headers = 1,
+                 .body = "right",
+                 .body_size = 5,
                  .sends_checksum = TRUE };
   fixture_assert_ok (s3_list_page (NULL, client, &list, &page, &error), error);
   fixture_assert_ok (s3_client_call (NULL, client, &put, NULL, &error), error);
@@ -191,7 +272,8 @@ test_request (void)
   g_assert_nonnull (strstr (head, "PUT /bucket/p/a%3Db%3Ac%2Ad HTTP/1.1"));
   g_assert_nonnull (strstr (head, "x-amz-checksum-sha256: JwQvTm7KfQsqfuQCbfLs+lHTM55tEiqgmRGOzYVjutk="));
   g_assert_nonnull (strstr (head, "if-none-match: *"));
-  g_assert_nonnull (strstr (head, "SignedHeaders=host;if-none-match;x-amz-checksum-sha256;x-amz-content-sha256;x-amz-date,"));
+  g_assert_nonnull (
+    strstr (head, "SignedHeaders=host;if-none-match;x-amz-checksum-sha256;x-amz-content-sha256;x-amz-date,"));
 }
 
 int

@@ -50,7 +50,7 @@ s3_client_new (const S3Config *config, GError **error)
   g_autofree char *host = host_of (config->endpoint);
   HttpClientConfig http = { .ca_file = config->ca_file, .max_attempts = 1 }; /* each attempt has its own signature */
   g_mutex_init (&self->lock);
-  self->config = (S3Config) {
+  self->config = (S3Config){
     .bucket = g_strdup (config->bucket),
     .prefix = g_strdup (config->prefix),
     .path_style = config->path_style,
@@ -60,7 +60,8 @@ s3_client_new (const S3Config *config, GError **error)
   };
   self->region = g_strdup (config->region);
   self->host = config->path_style ? g_strdup (host) : g_strconcat (config->bucket, ".", host, NULL);
-  self->origin = g_strdup_printf ("%.*s%s", (int) (strlen (config->endpoint) - strlen (host)), config->endpoint, self->host);
+  self->origin = g_strdup_printf ("%.*s%s", (int) (strlen (config->endpoint) - strlen (host)), config->endpoint,
+                                  self->host);
   self->requests = metric_declare ("object_store_requests_total", METRIC_COUNTER,
                                    "Requests to the bucket, each attempt; status 0: no answer.", labels);
   self->http = http_client_new (&http, error);
@@ -113,7 +114,7 @@ static void
 attempts_init (Attempts *self, S3Client *client, const S3Call *call, HttpReply *reply)
 {
   g_autofree char *query = s3_query_text (call->query, call->n_query);
-  *self = (Attempts) { .client = client, .call = call, .reply = reply };
+  *self = (Attempts){ .client = client, .call = call, .reply = reply };
   self->path = encode_path (client, call->key);
   self->url = g_strconcat (client->origin, self->path, *query != '\0' ? "?" : "", query, NULL);
   self->what = call->what != NULL  ? g_strdup (call->what)
@@ -163,18 +164,21 @@ sign (Attempts *self)
   s3_time_text (now_s, time);
   for (gsize i = 0; i < call->n_headers; i++)
     headers[n++] = call->headers[i];
-  headers[n++] = (S3Pair) { "x-amz-date", time };
-  headers[n++] = (S3Pair) { "x-amz-content-sha256", self->payload_sha256 };
+  headers[n++] = (S3Pair){ "x-amz-date", time };
+  headers[n++] = (S3Pair){ "x-amz-content-sha256", self->payload_sha256 };
   if (self->checksum != NULL)
-    headers[n++] = (S3Pair) { "x-amz-checksum-sha256", self->checksum };
+    headers[n++] = (S3Pair){ "x-amz-checksum-sha256", self->checksum };
   if (client->config.session_token != NULL)
-    headers[n++] = (S3Pair) { "x-amz-security-token", client->config.session_token };
+    headers[n++] = (S3Pair){ "x-amz-security-token", client->config.session_token };
   GPtrArray *lines = g_ptr_array_new_with_free_func (g_free);
   for (gsize i = 0; i < n; i++)
     add_header (lines, headers[i].name, headers[i].value);
-  headers[n++] = (S3Pair) { "host", client->host };
-  S3Signer signer = { client->config.access_key_id, client->config.secret_access_key, client->config.session_token, region };
-  S3Signed request = { call->method, self->path, call->query, call->n_query, headers, n, self->payload_sha256, now_s };
+  headers[n++] = (S3Pair){ "host", client->host };
+  S3Signer signer = { client->config.access_key_id, client->config.secret_access_key, client->config.session_token,
+                      region };
+  S3Signed request = {
+    call->method, self->path, call->query, call->n_query, headers, n, self->payload_sha256, now_s
+  };
   g_autofree char *authorization = s3_sign (&signer, &request);
   add_header (lines, "Authorization", authorization);
   g_ptr_array_add (lines, NULL);
@@ -247,9 +251,16 @@ attempt (Ctx *ctx, Attempts *self, GError **error)
   g_autoptr (GPtrArray) headers = sign (self);
   g_autoptr (GBytes) body = call->body != NULL ? g_bytes_new_static (call->body, call->body_size) : NULL;
   g_autoptr (GError) problem = NULL;
-  HttpCall http = { .method = call->method, .url = self->url, .headers = (const char *const *) headers->pdata, .body = body,
-                    .upload_size = -1, .download = call->download, .download_data = call->download_data,
-                    .reply_limit_bytes = S3_XML_MAX_BYTES, .idempotent = TRUE, .no_redirects = TRUE };
+  HttpCall http = { .method = call->method,
+                    .url = self->url,
+                    .headers = (const char *const *) headers->pdata,
+                    .body = body,
+                    .upload_size = -1,
+                    .download = call->download,
+                    .download_data = call->download_data,
+                    .reply_limit_bytes = S3_XML_MAX_BYTES,
+                    .idempotent = TRUE,
+                    .no_redirects = TRUE };
   http_reply_clear (self->reply);
   gboolean done = http_client_call (ctx, self->client->http, &http, self->reply, &problem);
   metric_add (self->client->requests, 1, call->method, am_u64 (self->reply->status), NULL);
@@ -309,7 +320,7 @@ s3_client_call (Ctx *ctx, S3Client *self, const S3Call *call, HttpReply *out_rep
   if (out_reply != NULL)
     {
       *out_reply = reply;
-      reply = (HttpReply) { 0 };
+      reply = (HttpReply){ 0 };
     }
   if (!done)
     g_propagate_error (error, g_steal_pointer (&failure));

@@ -23,11 +23,11 @@ typedef struct {
   gsize n_headers;
   gconstpointer body; /* borrowed */
   gsize body_size;
-  gboolean sends_checksum; /* x-amz-checksum-sha256 of the body, which the store compares and keeps */
+  gboolean sends_checksum;      /* x-amz-checksum-sha256 of the body, which the store compares and keeps */
   const HttpDownload *download; /* `start` must begin anew: it is called for every attempt; NULL: collected */
   gpointer download_data;
   const char *answer_root; /* a 2xx answer must be a whole XML document with this root: anything else is unknown */
-  gboolean once;          /* one attempt, whatever comes of it */
+  gboolean once;           /* one attempt, whatever comes of it */
   gboolean *out_uncertain; /* set when an attempt before the last may have been carried out; may be NULL */
 } S3Call;
 

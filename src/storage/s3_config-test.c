@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const char *const variables[] = {
-  "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",  "AWS_ENDPOINT_URL_S3",
-  "AWS_ENDPOINT_URL",  "AWS_REGION",            "AWS_DEFAULT_REGION", "AWS_CA_BUNDLE",
+  "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",
+  "AWS_REGION",        "AWS_DEFAULT_REGION",    "AWS_CA_BUNDLE",
 };
 
 static void
@@ -18,40 +18,67 @@ set_environment (const char *const *values)
     g_setenv (values[0], values[1], TRUE);
 }
 
+static const struct {
+  const char *url;
+  const char *environment[5];
+  const char *bucket, *prefix, *endpoint, *region;
+  gboolean path_style;
+} places[] = {
+  { "s3://models", { NULL }, "models", "", "https://s3.us-east-1.amazonaws.com", "us-east-1", FALSE },
+  { "s3://my.models/", { NULL }, "my.models", "", "https://s3.us-east-1.amazonaws.com", "us-east-1", TRUE },
+  { "s3://models/a/b/",
+    { "AWS_REGION", "eu-west-1" },
+    "models",
+    "a/b/",
+    "https://s3.eu-west-1.amazonaws.com",
+    "eu-west-1",
+    FALSE },
+  { "s3://models/a%20b",
+    { "AWS_DEFAULT_REGION", "r", "AWS_ENDPOINT_URL", "http://h:80/" },
+    "models",
+    "a b/",
+    "http://h",
+    "r",
+    TRUE },
+  { "s3://models?endpoint=https://h:443&region=x&path-style=false",
+    { "AWS_ENDPOINT_URL_S3", "http://other", "AWS_REGION", "other" },
+    "models",
+    "",
+    "https://h",
+    "x",
+    FALSE },
+  { "s3://models?endpoint=http%3A%2F%2F127.0.0.1%3A9000",
+    { NULL },
+    "models",
+    "",
+    "http://127.0.0.1:9000",
+    "us-east-1",
+    TRUE },
+  { "s3://models?endpoint=http://[::1]:9000", { NULL }, "models", "", "http://[::1]:9000", "us-east-1", TRUE },
+  { "s3://models",
+    { "AWS_ENDPOINT_URL", "http://a", "AWS_ENDPOINT_URL_S3", "http://b:81" },
+    "models",
+    "",
+    "http://b:81",
+    "us-east-1",
+    TRUE },
+};
+
 static void
 test_places (void)
 {
-  static const struct {
-    const char *url;
-    const char *environment[5];
-    const char *bucket, *prefix, *endpoint, *region;
-    gboolean path_style;
-  } rows[] = {
-    { "s3://models", { NULL }, "models", "", "https://s3.us-east-1.amazonaws.com", "us-east-1", FALSE },
-    { "s3://my.models/", { NULL }, "my.models", "", "https://s3.us-east-1.amazonaws.com", "us-east-1", TRUE },
-    { "s3://models/a/b/", { "AWS_REGION", "eu-west-1" }, "models", "a/b/", "https://s3.eu-west-1.amazonaws.com", "eu-west-1",
-      FALSE },
-    { "s3://models/a%20b", { "AWS_DEFAULT_REGION", "r", "AWS_ENDPOINT_URL", "http://h:80/" }, "models", "a b/", "http://h", "r",
-      TRUE },
-    { "s3://models?endpoint=https://h:443&region=x&path-style=false",
-      { "AWS_ENDPOINT_URL_S3", "http://other", "AWS_REGION", "other" }, "models", "", "https://h", "x", FALSE },
-    { "s3://models?endpoint=http%3A%2F%2F127.0.0.1%3A9000", { NULL }, "models", "", "http://127.0.0.1:9000", "us-east-1", TRUE },
-    { "s3://models?endpoint=http://[::1]:9000", { NULL }, "models", "", "http://[::1]:9000", "us-east-1", TRUE },
-    { "s3://models", { "AWS_ENDPOINT_URL", "http://a", "AWS_ENDPOINT_URL_S3", "http://b:81" }, "models", "", "http://b:81",
-      "us-east-1", TRUE },
-  };
-  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+  for (gsize i = 0; i < G_N_ELEMENTS (places); i++)
     {
       g_auto (S3Config) config = { 0 };
       g_autoptr (GError) error = NULL;
-      set_environment (rows[i].environment);
-      s3_config_parse (rows[i].url, &config, &error);
+      set_environment (places[i].environment);
+      s3_config_parse (places[i].url, &config, &error);
       g_assert_no_error (error);
-      g_assert_cmpstr (config.bucket, ==, rows[i].bucket);
-      g_assert_cmpstr (config.prefix, ==, rows[i].prefix);
-      g_assert_cmpstr (config.endpoint, ==, rows[i].endpoint);
-      g_assert_cmpstr (config.region, ==, rows[i].region);
-      g_assert_cmpint (config.path_style, ==, rows[i].path_style);
+      g_assert_cmpstr (config.bucket, ==, places[i].bucket);
+      g_assert_cmpstr (config.prefix, ==, places[i].prefix);
+      g_assert_cmpstr (config.endpoint, ==, places[i].endpoint);
+      g_assert_cmpstr (config.region, ==, places[i].region);
+      g_assert_cmpint (config.path_style, ==, places[i].path_style);
       g_assert_cmpstr (config.access_key_id, ==, "key");
       g_assert_cmpstr (config.secret_access_key, ==, "secret");
       g_assert_null (config.session_token);
@@ -62,11 +89,26 @@ static void
 test_bad_urls (void)
 {
   static const char *const urls[] = {
-    "/srv/models", "s3:models", "s3://", "s3://ab", "s3://a/b", "s3://UPPER_and.fine-but:80", "s3://models:9000/x",
-    "s3://key:secret@models/x", "s3://models/a//b", "s3://models?endpoint=h:9000",
-    "s3://models?endpoint=ftp://h", "s3://models?endpoint=http://u:p@h", "s3://models?endpoint=http://h/path",
-    "s3://models?endpoint=http://h?x=y", "s3://models?region=a/b", "s3://models?region=", "s3://models?path-style=yes",
-    "s3://models?secret=x", "s3://models?endpoint", "s3://models#x",
+    "/srv/models",
+    "s3:models",
+    "s3://",
+    "s3://ab",
+    "s3://a/b",
+    "s3://UPPER_and.fine-but:80",
+    "s3://models:9000/x",
+    "s3://key:secret@models/x",
+    "s3://models/a//b",
+    "s3://models?endpoint=h:9000",
+    "s3://models?endpoint=ftp://h",
+    "s3://models?endpoint=http://u:p@h",
+    "s3://models?endpoint=http://h/path",
+    "s3://models?endpoint=http://h?x=y",
+    "s3://models?region=a/b",
+    "s3://models?region=",
+    "s3://models?path-style=yes",
+    "s3://models?secret=x",
+    "s3://models?endpoint",
+    "s3://models#x",
   };
   set_environment (NULL);
   for (gsize i = 0; i < G_N_ELEMENTS (urls); i++)

@@ -11,8 +11,9 @@ s3_config_clear (S3Config *self)
 {
   if (self->secret_access_key != NULL)
     explicit_bzero (self->secret_access_key, strlen (self->secret_access_key));
-  char **const places[] = { &self->endpoint, &self->region, &self->bucket, &self->prefix, &self->access_key_id,
-                            &self->secret_access_key, &self->session_token, &self->ca_file };
+  char **const places[] = { &self->endpoint,      &self->region,        &self->bucket,
+                            &self->prefix,        &self->access_key_id, &self->secret_access_key,
+                            &self->session_token, &self->ca_file };
   for (gsize i = 0; i < G_N_ELEMENTS (places); i++)
     g_clear_pointer (places[i], g_free);
 }
@@ -30,8 +31,8 @@ from_environment (const char *first, const char *second)
 static gboolean
 fail_url (GError **error, const char *what)
 {
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "%s: a bucket is named as %sBUCKET[/PREFIX][?endpoint=URL]", what,
-                  S3_SCHEME);
+  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "%s: a bucket is named as %sBUCKET[/PREFIX][?endpoint=URL]",
+                  what, S3_SCHEME);
 }
 
 static gboolean
@@ -152,13 +153,14 @@ s3_config_parse (const char *url, S3Config *out_config, GError **error)
   g_auto (S3Config) config = { 0 };
   g_autoptr (GHashTable) parameters = NULL;
   Wishes wishes = { 0 };
-  g_autoptr (GUri) uri = g_str_has_prefix (url, S3_SCHEME) ? g_uri_parse (url, G_URI_FLAGS_ENCODED_QUERY, NULL) : NULL;
+  g_autoptr (GUri) uri = g_str_has_prefix (url, S3_SCHEME) ? g_uri_parse (url, G_URI_FLAGS_ENCODED_QUERY, NULL)
+                                                           : NULL;
   if (uri == NULL)
     return fail_url (error, "this is no URL of a bucket");
   if (!take_bucket (&config, uri, error) || !read_query (uri, &parameters, &wishes, error)
       || !take_place (&config, &wishes, error) || !take_keys (&config, error))
     return FALSE;
   *out_config = config;
-  config = (S3Config) { 0 };
+  config = (S3Config){ 0 };
   return TRUE;
 }

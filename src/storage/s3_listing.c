@@ -34,8 +34,12 @@ s3_list_page (Ctx *ctx, S3Client *client, const S3ListCall *call, S3Listing *out
   g_autofree char *prefix = g_strconcat (base, call->prefix, NULL);
   g_autofree char *after = call->after != NULL ? g_strconcat (base, call->after, NULL) : NULL;
   g_autofree char *limit = g_strdup_printf ("%u", call->limit);
-  const S3Pair all[] = { { "list-type", "2" }, { "encoding-type", "url" }, { "prefix", prefix }, { "max-keys", limit },
-                         { "delimiter", call->delimiter }, { "start-after", call->token == NULL ? after : NULL },
+  const S3Pair all[] = { { "list-type", "2" },
+                         { "encoding-type", "url" },
+                         { "prefix", prefix },
+                         { "max-keys", limit },
+                         { "delimiter", call->delimiter },
+                         { "start-after", call->token == NULL ? after : NULL },
                          { "continuation-token", call->token } };
   S3Pair query[MAX_PARAMETERS];
   gsize n = 0;
@@ -50,7 +54,7 @@ s3_list_page (Ctx *ctx, S3Client *client, const S3ListCall *call, S3Listing *out
   if (!s3_listing_parse (text, size, &page, error) || !strip_prefixes (&page, base, error))
     return FALSE;
   *out_page = page;
-  page = (S3Listing) { 0 };
+  page = (S3Listing){ 0 };
   return TRUE;
 }
 
@@ -70,17 +74,25 @@ s3_remove_batch (Ctx *ctx, S3Client *client, const char *const *keys, gsize n_ke
 {
   static const S3Pair query[] = { { "delete", "" } };
   g_auto (HttpReply) reply = { 0 };
-  g_autoptr (GString) body = g_string_new ("<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>");
+  g_autoptr (GString) body = g_string_new (
+    "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>");
   for (gsize i = 0; i < n_keys; i++)
     {
-      g_autofree char *key = g_markup_printf_escaped ("<Object><Key>%s%s</Key></Object>", s3_client_prefix (client), keys[i]);
+      g_autofree char *key = g_markup_printf_escaped ("<Object><Key>%s%s</Key></Object>", s3_client_prefix (client),
+                                                      keys[i]);
       g_string_append (body, key);
     }
   g_string_append (body, "</Delete>");
   g_autofree char *md5 = md5_base64 (body->str, body->len); /* the one sum that every store takes here */
   const S3Pair headers[] = { { "content-md5", md5 }, { "content-type", "application/xml" } };
-  S3Call call = { .method = "POST", .query = query, .n_query = 1, .headers = headers, .n_headers = 2, .body = body->str,
-                  .body_size = body->len, .answer_root = "DeleteResult" };
+  S3Call call = { .method = "POST",
+                  .query = query,
+                  .n_query = 1,
+                  .headers = headers,
+                  .n_headers = 2,
+                  .body = body->str,
+                  .body_size = body->len,
+                  .answer_root = "DeleteResult" };
   if (!s3_client_call (ctx, client, &call, &reply, error))
     return FALSE;
   gsize size;

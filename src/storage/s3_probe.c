@@ -36,8 +36,14 @@ probe_key (Probe *self, const char *name)
 static gboolean
 put (Ctx *ctx, S3Client *client, const char *key, const S3Pair *header, GError **error)
 {
-  S3Call call = { .method = "PUT", .key = key, .what = "trying what the bucket can do", .headers = header,
-                  .n_headers = header != NULL ? 1 : 0, .body = "right", .body_size = 5, .once = header != NULL };
+  S3Call call = { .method = "PUT",
+                  .key = key,
+                  .what = "trying what the bucket can do",
+                  .headers = header,
+                  .n_headers = header != NULL ? 1 : 0,
+                  .body = "right",
+                  .body_size = 5,
+                  .once = header != NULL };
   return s3_client_call (ctx, client, &call, NULL, error);
 }
 
@@ -54,7 +60,8 @@ try_order (Ctx *ctx, Probe *self, S3Profile *profile, GError **error)
   profile->list_at_once = page.objects->len == G_N_ELEMENTS (ordered);
   profile->byte_order = profile->list_at_once;
   for (guint i = 0; profile->byte_order && i < G_N_ELEMENTS (ordered); i++)
-    profile->byte_order = strcmp (g_array_index (page.objects, S3Object, i).key, g_ptr_array_index (self->keys, i)) == 0;
+    profile->byte_order = strcmp (g_array_index (page.objects, S3Object, i).key, g_ptr_array_index (self->keys, i))
+                          == 0;
   return TRUE;
 }
 
@@ -81,8 +88,12 @@ try_refusal (Ctx *ctx, Probe *self, const char *name, S3Pair header, gboolean *o
 static gboolean
 try_checksum (Ctx *ctx, Probe *self, S3Profile *profile, GError **error)
 {
-  S3Call good = { .method = "PUT", .key = probe_key (self, "sum"), .what = "trying what the bucket can do", .body = "right",
-                  .body_size = 5, .sends_checksum = TRUE };
+  S3Call good = { .method = "PUT",
+                  .key = probe_key (self, "sum"),
+                  .what = "trying what the bucket can do",
+                  .body = "right",
+                  .body_size = 5,
+                  .sends_checksum = TRUE };
   g_autoptr (GError) problem = NULL;
   profile->takes_checksum = s3_client_call (ctx, self->client, &good, NULL, &problem);
   if (!profile->takes_checksum && is_refusal (problem))
@@ -92,7 +103,8 @@ try_checksum (Ctx *ctx, Probe *self, S3Profile *profile, GError **error)
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  return try_refusal (ctx, self, "wrong", (S3Pair) { "x-amz-checksum-sha256", FOREIGN_SHA256 }, &profile->checksum, error);
+  return try_refusal (ctx, self, "wrong", (S3Pair){ "x-amz-checksum-sha256", FOREIGN_SHA256 }, &profile->checksum,
+                      error);
 }
 
 /* A worker. Whatever fails otherwise counts against the store. */
@@ -130,7 +142,8 @@ static gboolean
 clean_up (Ctx *ctx, Probe *self, S3Profile *profile)
 {
   g_autoptr (GError) problem = NULL;
-  profile->batch_delete = s3_remove_batch (ctx, self->client, (const char *const *) self->keys->pdata, self->keys->len, &problem);
+  profile->batch_delete = s3_remove_batch (ctx, self->client, (const char *const *) self->keys->pdata,
+                                           self->keys->len, &problem);
   for (guint i = 0; !profile->batch_delete && i < self->keys->len; i++)
     {
       g_clear_error (&problem);
@@ -147,8 +160,9 @@ try_writes (Ctx *ctx, Probe *self, S3Profile *profile, GError **error)
 {
   gboolean done = try_order (ctx, self, profile, error) && try_checksum (ctx, self, profile, error)
                   && try_race (ctx, self, profile, error)
-                  && try_refusal (ctx, self, ordered[0], (S3Pair) { "if-match", "\"00000000000000000000000000000000\"" },
-                                  &profile->if_match, error);
+                  && try_refusal (ctx, self, ordered[0],
+                                  (S3Pair){ "if-match", "\"00000000000000000000000000000000\"" }, &profile->if_match,
+                                  error);
   clean_up (ctx, self, profile);
   profile->writable = done;
   return done;
@@ -162,7 +176,7 @@ report (Ctx *ctx, S3Client *client, const S3Profile *profile)
     const char *name;
     gboolean has;
   } features[] = {
-    { "writable", profile->writable },         { "checksum", profile->checksum },
+    { "writable", profile->writable },           { "checksum", profile->checksum },
     { "if_none_match", profile->if_none_match }, { "if_match", profile->if_match },
     { "list_at_once", profile->list_at_once },   { "byte_order", profile->byte_order },
     { "batch_delete", profile->batch_delete },
@@ -176,8 +190,8 @@ report (Ctx *ctx, S3Client *client, const S3Profile *profile)
       g_string_append_printf (list, "%s%s", list->len > 0 ? " " : "", features[i].name);
       metric_set (metric, features[i].has, features[i].name, NULL);
     }
-  am_log_info (ctx, "bucket probed", "bucket", s3_client_bucket (client), "has", yes->str, "lacks", no->len > 0 ? no->str : NULL,
-               NULL);
+  am_log_info (ctx, "bucket probed", "bucket", s3_client_bucket (client), "has", yes->str, "lacks",
+               no->len > 0 ? no->str : NULL, NULL);
   if (profile->writable && !profile->if_none_match)
     am_log_warning (ctx, "the bucket does not keep conditional writes apart: run one process over it", NULL);
 }

@@ -10,7 +10,7 @@ static void
 add (S3Pair *headers, gsize *n, const char *name, const char *value)
 {
   g_assert_cmpuint (*n, <, MAX_HEADERS);
-  headers[(*n)++] = (S3Pair) { name, value };
+  headers[(*n)++] = (S3Pair){ name, value };
 }
 
 static gsize
@@ -42,8 +42,8 @@ test_vectors (void)
       if (vectors[i].token != NULL)
         add (headers, &n, "x-amz-security-token", vectors[i].token);
       S3Signer signer = { VECTOR_KEY, VECTOR_SECRET, vectors[i].token, vectors[i].region };
-      S3Signed request = { vectors[i].method, path->str, vectors[i].query, count (vectors[i].query), headers, n,
-                           VECTOR_PAYLOAD, VECTOR_TIME };
+      S3Signed request = { vectors[i].method, path->str, vectors[i].query, count (vectors[i].query),
+                           headers,           n,         VECTOR_PAYLOAD,   VECTOR_TIME };
       g_autofree char *made = s3_sign (&signer, &request);
       g_assert_cmpstr (made, ==, vectors[i].wanted);
       g_assert_null (strstr (made, VECTOR_SECRET));

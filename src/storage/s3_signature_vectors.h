@@ -1,4 +1,5 @@
 /* Made by tests/tools/s3-signature-vectors from botocore's signatures. Only for s3_signature-test.c. */
+/* clang-format off */
 #pragma once
 
 #include "storage/s3_signature.h"

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-#define LIST(inner) HEAD "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" inner "</ListBucketResult>"
-#define OBJECT(key, size, time) \
+#define LIST(inner) \
+  HEAD "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" inner "</ListBucketResult>"
+#define OBJECT(key, size, time)                                                                            \
   "<Contents><Key>" key "</Key><LastModified>" time "</LastModified><ETag>&quot;x&quot;</ETag><Size>" size \
   "</Size><StorageClass>STANDARD</StorageClass></Contents>"
 #define TIME "2026-11-30T09:30:00.250Z"
@@ -15,8 +16,8 @@ test_error (void)
   static const struct {
     const char *text, *code, *message, *region; /* code NULL: no error document */
   } rows[] = {
-    { HEAD "<Error><Code>NoSuchKey</Code><Message>It is &lt;gone&gt;</Message><Resource>/b/k</Resource></Error>", "NoSuchKey",
-      "It is <gone>", NULL },
+    { HEAD "<Error><Code>NoSuchKey</Code><Message>It is &lt;gone&gt;</Message><Resource>/b/k</Resource></Error>",
+      "NoSuchKey", "It is <gone>", NULL },
     { "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>",
       "AuthorizationHeaderMalformed", NULL, "eu-west-1" },
     { "<s3:Error xmlns:s3=\"x\"><s3:Code>A</s3:Code></s3:Error>", "A", NULL, NULL },
@@ -46,10 +47,11 @@ test_listing (void)
 {
   static const char text[] = LIST (
     "<Name>b</Name><Prefix>a/</Prefix><KeyCount>3</KeyCount><MaxKeys>2</MaxKeys><EncodingType>url</EncodingType>" OBJECT (
-      "a/b%20c%2Bd+e", "12", TIME) OBJECT ("a/%D0%BA", "18446744073709551615",
-                                           "2026-11-30T09:30:00Z") "<CommonPrefixes><Prefix>a/x%3D/</Prefix></CommonPrefixes>"
-                                                                   "<IsTruncated>true</IsTruncated><NextContinuationToken>"
-                                                                   "t/+=</NextContinuationToken>");
+      "a/b%20c%2Bd+e", "12", TIME)
+      OBJECT ("a/%D0%BA", "18446744073709551615",
+              "2026-11-30T09:30:00Z") "<CommonPrefixes><Prefix>a/x%3D/</Prefix></CommonPrefixes>"
+                                      "<IsTruncated>true</IsTruncated><NextContinuationToken>"
+                                      "t/+=</NextContinuationToken>");
   g_auto (S3Listing) listing = { 0 };
   g_autoptr (GError) error = NULL;
   g_assert_true (s3_listing_parse (text, strlen (text), &listing, &error));
@@ -79,11 +81,22 @@ test_bad_listings (void)
   g_autofree char *huge = g_strnfill (S3_XML_MAX_BYTES + 1, ' ');
   memcpy (huge, "<ListBucketResult/>", 19);
   const char *const rows[] = {
-    "", "<ListBucketResult>", "<Error><Code>A</Code></Error>", "<ListBucketResult/>x", LIST (OBJECT ("a/b", "-1", TIME)),
-    LIST (OBJECT ("a/b", "", TIME)), LIST (OBJECT ("a/b", "1", "yesterday")), LIST (OBJECT ("a%zz", "1", TIME)),
-    LIST (OBJECT ("a%FF", "1", TIME)), LIST (OBJECT ("a%00b", "1", TIME)),
-    LIST ("<Contents><Size>1</Size></Contents>"), LIST ("<IsTruncated>true</IsTruncated>"),
-    "<!DOCTYPE ListBucketResult><ListBucketResult/>", many->str, long_key, huge,
+    "",
+    "<ListBucketResult>",
+    "<Error><Code>A</Code></Error>",
+    "<ListBucketResult/>x",
+    LIST (OBJECT ("a/b", "-1", TIME)),
+    LIST (OBJECT ("a/b", "", TIME)),
+    LIST (OBJECT ("a/b", "1", "yesterday")),
+    LIST (OBJECT ("a%zz", "1", TIME)),
+    LIST (OBJECT ("a%FF", "1", TIME)),
+    LIST (OBJECT ("a%00b", "1", TIME)),
+    LIST ("<Contents><Size>1</Size></Contents>"),
+    LIST ("<IsTruncated>true</IsTruncated>"),
+    "<!DOCTYPE ListBucketResult><ListBucketResult/>",
+    many->str,
+    long_key,
+    huge,
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {

@@ -75,7 +75,9 @@ walk (const char *text, gsize size, OnElement on_element, gpointer data)
   g_autoptr (GString) path = g_string_new (NULL), value = g_string_new (NULL);
   if (size == 0 || size > S3_XML_MAX_BYTES)
     return FALSE;
-  Walk self = { .expat = XML_ParserCreate (NULL), .path = path, .text = value, .on_element = on_element, .data = data };
+  Walk self = {
+    .expat = XML_ParserCreate (NULL), .path = path, .text = value, .on_element = on_element, .data = data
+  };
   g_assert (self.expat != NULL); /* only without memory */
   XML_SetUserData (self.expat, &self);
   XML_SetElementHandler (self.expat, on_start, on_end);
@@ -121,7 +123,7 @@ s3_error_parse (const char *text, gsize size, S3Error *out_error)
   if (!walk (text, size, on_error_element, &found) || found.code == NULL)
     return FALSE;
   *out_error = found;
-  found = (S3Error) { 0 };
+  found = (S3Error){ 0 };
   return TRUE;
 }
 
@@ -174,7 +176,7 @@ end_object (ListState *self)
   if (self->object.key == NULL || self->listing.objects->len >= S3_XML_MAX_KEYS)
     return FALSE;
   g_array_append_val (self->listing.objects, self->object);
-  self->object = (S3Object) { 0 };
+  self->object = (S3Object){ 0 };
   return TRUE;
 }
 

@@ -15,6 +15,23 @@ check_session (Ctx *ctx, ObjectStore *objects, const char *repository, const cha
          || am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
 }
 
+typedef struct {
+  BlobStore *blobs;
+  const guint8 *digests;
+  char *answers; /* one for each */
+} Question;
+
+static gboolean
+ask_one (Ctx *ctx, gpointer data, guint index, GError **error)
+{
+  const Question *self = data;
+  gboolean has = FALSE;
+  if (!blob_store_has_chunk (ctx, self->blobs, self->digests + 32 * (gsize) index, &has, error))
+    return FALSE;
+  self->answers[index] = has ? '1' : '0';
+  return TRUE;
+}
+
 gboolean
 upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id, const guint8 *digests,
                       gsize n, GString *out_answers, GError **error)
@@ -31,14 +48,10 @@ upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const 
   g_autofree char *key = g_strdup_printf (UPLOADS_PREFIX "%s/pins-%s", id, uuid);
   if (!object_store_put (ctx, objects, key, digests, n * 32, OBJECT_COMMIT_LAZY, error))
     return FALSE;
-  g_autoptr (GString) answers = g_string_sized_new (n + 1);
-  for (gsize i = 0; i < n; i++)
-    {
-      gboolean has = FALSE;
-      if (!blob_store_has_chunk (ctx, blobs, digests + 32 * i, &has, error))
-        return FALSE;
-      g_string_append_c (answers, has ? '1' : '0');
-    }
-  g_string_append (out_answers, answers->str);
+  g_autofree char *answers = g_malloc0 (n + 1);
+  Question question = { blobs, digests, answers };
+  if (!object_store_each (ctx, objects, (guint) n, ask_one, &question, error))
+    return FALSE;
+  g_string_append (out_answers, answers);
   return TRUE;
 }
