@@ -10,7 +10,7 @@ static LocalStore *
 open_store (const char *place, gboolean create, GError **error)
 {
   g_autoptr (LocalStore) store = g_new0 (LocalStore, 1);
-  store->objects = g_str_has_prefix (place, S3_SCHEME) ? object_store_s3_new (NULL, place, error)
+  store->objects = g_str_has_prefix (place, S3_SCHEME) ? object_store_s3_new (NULL, place, create, error)
                                                        : object_store_fs_new (place, create, error);
   if (store->objects == NULL)
     return NULL;

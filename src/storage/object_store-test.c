@@ -463,7 +463,7 @@ run_s3 (gconstpointer data)
   text_uuid (uuid);
   g_auto (GStrv) parts = g_strsplit (g_getenv (S3_VARIABLE), "?", 2);
   g_autofree char *url = g_strdup_printf ("%s/%s?%s", parts[0], uuid, parts[1]);
-  g_autoptr (ObjectStore) objects = object_store_s3_new (NULL, url, &error);
+  g_autoptr (ObjectStore) objects = object_store_s3_new (NULL, url, TRUE, &error);
   g_assert_no_error (error);
   ((const Row *) data)->func (objects);
 }

@@ -1,8 +1,8 @@
 /* Port: where bytes lie. Keys are safe paths (base/file.h, path_is_safe) of at least two segments, of which the
  * first does not begin with '.'; no key continues another's path (with "a/b" there is no "a/b/c"). An object
  * appears whole or not at all. Adapters: object_store_fs (a directory), object_store_s3 (a bucket),
- * object_store_fault (fails the n-th operation of another, for tests). Thread-safe; several processes may share one place.
- * Another process may change anything between two calls: what was found may be gone. */
+ * object_store_fault (fails the n-th operation of another, for tests). Thread-safe; several processes may share one
+ * place. Another process may change anything between two calls: what was found may be gone. */
 #pragma once
 
 #include "base/ctx.h"
@@ -81,8 +81,8 @@ gboolean object_store_stat (Ctx *ctx, ObjectStore *self, const char *key, Object
 gboolean object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboolean *out_exists, GError **error);
 /* One of many operations that do not depend on each other. */
 typedef gboolean (*ObjectStoreEach) (Ctx *ctx, gpointer data, guint index, GError **error);
-/* Calls `func` for 0 to `n` - 1, as many at once, on threads of their own, as pays off for the kind of store: one after
- * the other on a disk. The first error ends it. */
+/* Calls `func` for 0 to `n` - 1, as many at once, on threads of their own, as pays off for the kind of store: one
+ * after the other on a disk. The first error ends it. */
 gboolean object_store_each (Ctx *ctx, ObjectStore *self, guint n, ObjectStoreEach func, gpointer data,
                             GError **error);
 /* Whole content, RESOURCE_EXHAUSTED above `limit_bytes`. */

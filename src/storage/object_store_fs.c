@@ -8,16 +8,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "storage/object_store_fs_lock.h"
 #include "storage/object_store_fs_sync.h"
+#include "storage/store_marker.h"
 
 #define TEMP_DIR ".tmp"
-#define MARKER "ai-models-store.json"
-#define MARKER_FORMAT "ai-models-store"
-#define MARKER_VERSION 1
-#define MARKER_TEXT "{\"format\":\"" MARKER_FORMAT "\",\"version\":1}\n"
-#define MARKER_LIMIT_BYTES 4096
 #define STALE_TEMP_SECONDS (24 * 3600)
 #define COMMIT_ATTEMPTS 100
 #define MAX_DEPTH 32
@@ -472,22 +467,8 @@ remove_stale_temps (FsStore *self)
 static gboolean
 check_marker (FsStore *self, GError **error)
 {
-  g_autoptr (GBytes) bytes = file_read (self->marker, MARKER_LIMIT_BYTES, error);
-  if (bytes == NULL)
-    return FALSE;
-  gsize size;
-  gconstpointer data = g_bytes_get_data (bytes, &size);
-  g_autoptr (yyjson_doc) doc = json_parse (data, size, MARKER_LIMIT_BYTES, JSON_STRICT, NULL);
-  yyjson_val *root = doc != NULL ? yyjson_doc_get_root (doc) : NULL;
-  yyjson_val *version = yyjson_obj_get (root, "version");
-  if (g_strcmp0 (json_get_string (root, "format"), MARKER_FORMAT) != 0 || !yyjson_is_uint (version))
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s is damaged, or another program's", self->marker);
-  if (yyjson_get_uint (version) != MARKER_VERSION)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
-                    "the store in %s has format version %" G_GUINT64_FORMAT ", this program knows version %d: use a "
-                    "newer program",
-                    self->root, yyjson_get_uint (version), MARKER_VERSION);
-  return TRUE;
+  g_autoptr (GBytes) text = file_read (self->marker, STORE_MARKER_LIMIT_BYTES, error);
+  return text != NULL && store_marker_check (text, self->marker, self->root, error);
 }
 
 /* Whether nothing lies in the root that somebody else may have put there. */
@@ -496,7 +477,7 @@ root_is_empty (FsStore *self)
 {
   g_autoptr (GDir) dir = g_dir_open (self->root, 0, NULL);
   for (const char *name = dir != NULL ? g_dir_read_name (dir) : NULL; name != NULL; name = g_dir_read_name (dir))
-    if (strcmp (name, "lost+found") != 0 && strcmp (name, TEMP_DIR) != 0 && strcmp (name, MARKER) != 0
+    if (strcmp (name, "lost+found") != 0 && strcmp (name, TEMP_DIR) != 0 && strcmp (name, STORE_MARKER) != 0
         && !g_str_has_prefix (name, ".tmp-"))
       return FALSE;
   return TRUE;
@@ -519,13 +500,13 @@ claim_root (FsStore *self, gboolean create, GError **error)
   if (!file_make_dirs (self->root, NULL, error))
     return FALSE;
   if (root_is_empty (self))
-    return file_replace (self->marker, MARKER_TEXT, strlen (MARKER_TEXT), error);
+    return file_replace (self->marker, STORE_MARKER_TEXT, strlen (STORE_MARKER_TEXT), error);
   /* Another process may have made it a store and begun to fill it just now. */
   if (check_marker (self, NULL))
     return TRUE;
   return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
                   "%s is neither empty nor a model store (it has no %s): choose another directory", self->root,
-                  MARKER);
+                  STORE_MARKER);
 }
 
 ObjectStore *
@@ -542,7 +523,7 @@ object_store_fs_new (const char *root, gboolean create, GError **error)
   self->unsynced = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->root = g_canonicalize_filename (root, NULL);
   self->temp_dir = key_path (self, TEMP_DIR);
-  self->marker = key_path (self, MARKER);
+  self->marker = key_path (self, STORE_MARKER);
   if (!claim_root (self, create, error) || !fs_lock_share (self->marker, &self->lock_fd, error))
     return NULL;
   /* Not synced: it is made again whenever it is missing. */

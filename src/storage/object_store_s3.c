@@ -6,6 +6,7 @@
 #include "storage/object_store_s3_private.h"
 #include "storage/s3_listing.h"
 #include "storage/s3_reply.h"
+#include "storage/store_marker.h"
 
 #define N_AT_ONCE 16u /* each waits for an answer; connections are kept */
 
@@ -121,15 +122,61 @@ s3_store_new (S3Client *client, const S3Profile *profile)
   return &self->base;
 }
 
+/* The marker; NULL without an error: there is none. */
+static GBytes *
+read_marker (Ctx *ctx, S3Client *client, GError **error)
+{
+  g_auto (HttpReply) reply = { 0 };
+  g_autoptr (GError) problem = NULL;
+  S3Call call = { .method = "GET", .key = STORE_MARKER };
+  if (s3_client_call (ctx, client, &call, &reply, &problem))
+    return g_steal_pointer (&reply.body);
+  if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
+    g_propagate_error (error, g_steal_pointer (&problem));
+  return NULL;
+}
+
+/* Whether the place is a store. With `create` it may become one. */
+static gboolean
+check_marker (Ctx *ctx, S3Client *client, const char *place, gboolean create, gboolean *out_found, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  g_autoptr (GBytes) text = read_marker (ctx, client, &problem);
+  *out_found = text != NULL;
+  if (problem != NULL)
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  if (text != NULL)
+    return store_marker_check (text, "the marker " STORE_MARKER, place, error);
+  return create || am_fail (error, AM_ERROR_NOT_FOUND, NULL, "%s is not a model store", place);
+}
+
+/* Several may do so at once: all write the same. */
+static gboolean
+write_marker (Ctx *ctx, S3Client *client, GError **error)
+{
+  S3Call call = {
+    .method = "PUT", .key = STORE_MARKER, .body = STORE_MARKER_TEXT, .body_size = strlen (STORE_MARKER_TEXT)
+  };
+  return s3_client_call (ctx, client, &call, NULL, error);
+}
+
 ObjectStore *
-object_store_s3_new (Ctx *ctx, const char *url, GError **error)
+object_store_s3_new (Ctx *ctx, const char *url, gboolean create, GError **error)
 {
   g_auto (S3Config) config = { 0 };
   S3Profile profile;
+  gboolean found;
   if (!s3_config_parse (url, &config, error))
     return NULL;
   g_autoptr (S3Client) client = s3_client_new (&config, error);
-  if (client == NULL || !s3_probe (ctx, client, &profile, error))
+  g_autofree char *place = g_strconcat (S3_SCHEME, config.bucket, "/", config.prefix, NULL);
+  if (client == NULL || !check_marker (ctx, client, place, create, &found, error)
+      || !s3_probe (ctx, client, &profile, error))
+    return NULL;
+  if (!found && !write_marker (ctx, client, error))
     return NULL;
   return s3_store_new (g_steal_pointer (&client), &profile);
 }

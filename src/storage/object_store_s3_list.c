@@ -1,5 +1,5 @@
-/* Listing a bucket in the order of the keys' bytes. Some stores list as a walk through folders would ("a/b" before "a-b"): there
- * each folder is listed by itself, and its names are sorted. */
+/* Listing a bucket in the order of the keys' bytes. Some stores list as a walk through folders would ("a/b" before
+ * "a-b"): there each folder is listed by itself, and its names are sorted. */
 #include "storage/object_store_s3_private.h"
 
 #include <string.h>

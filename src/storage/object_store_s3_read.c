@@ -1,4 +1,5 @@
-/* Reading an object of a bucket: the first request brings size and bytes, and all of them when it is no larger than a chunk. */
+/* Reading an object of a bucket: the first request brings size and bytes, and all of them when it is no larger than
+ * a chunk. */
 #include "storage/object_store_s3_private.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Signed requests to one bucket, over net/http_client: signed anew for every attempt, retried while that makes sense, with the
- * store's clock and the bucket's region learned from its answers. Used by object_store_s3 and s3_probe. Thread-safe. */
+/* Signed requests to one bucket, over net/http_client: signed anew for every attempt, retried while that makes
+ * sense, with the store's clock and the bucket's region learned from its answers. Used by object_store_s3 and
+ * s3_probe. Thread-safe. */
 #pragma once
 
 #include "net/http_client.h"

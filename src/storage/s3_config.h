@@ -15,8 +15,8 @@ typedef struct {
   char *ca_file;       /* or NULL: the system's */
 } S3Config;
 
-/* s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME&path-style=true|false&ca-file=FILE]. What the URL does not say comes from
- * AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION and AWS_CA_BUNDLE, at last
+/* s3://BUCKET[/PREFIX][?endpoint=URL&region=NAME&path-style=true|false&ca-file=FILE]. What the URL does not say
+ * comes from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION and AWS_CA_BUNDLE, at last
  * https://s3.<region>.amazonaws.com and us-east-1. Keys come only from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
  * AWS_SESSION_TOKEN: a URL is seen by everybody. Path style is the default everywhere but at Amazon.
  * INVALID_ARGUMENT says what is wrong with the URL; FAILED_PRECONDITION (reason CredentialsMissing): no keys. */

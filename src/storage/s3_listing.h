@@ -1,5 +1,5 @@
-/* Requests about many keys at once: pages of listings, batch removal. For object_store_s3 and s3_probe; keys are without
- * the configuration's prefix. Thread-safe. */
+/* Requests about many keys at once: pages of listings, batch removal. For object_store_s3 and s3_probe; keys are
+ * without the configuration's prefix. Thread-safe. */
 #pragma once
 
 #include "storage/s3_client.h"

@@ -19,7 +19,8 @@ s3_encode (GString *out, const char *text, gboolean keep_slash)
       }
 }
 
-/* By the names of "name=value" or "name:value", then by the values: comparing whole texts would put "a-b=" before "a=". */
+/* By the names of "name=value" or "name:value", then by the values: comparing whole texts would put "a-b=" before
+ * "a=". */
 static gint
 compare_pairs (gconstpointer a, gconstpointer b)
 {

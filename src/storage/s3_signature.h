@@ -36,6 +36,6 @@ void s3_encode (GString *out, const char *text, gboolean keep_slash);
 char *s3_query_text (const S3Pair *query, gsize n_query);
 /* x-amz-date. */
 void s3_time_text (gint64 time_s, char out[S3_TIME_SIZE]);
-/* Value of the Authorization header; caller frees. A secret is not in it, but it lets the request be sent again for 15
- * minutes: never log it. */
+/* Value of the Authorization header; caller frees. A secret is not in it, but it lets the request be sent again for
+ * 15 minutes: never log it. */
 char *s3_sign (const S3Signer *signer, const S3Signed *request);

@@ -1,5 +1,5 @@
-/* What an S3 store answers in XML: errors, listings, results of batch deletes. Over expat; no DTDs and no entities but
- * XML's five, and limits on everything. Pure; used by s3_client and object_store_s3. */
+/* What an S3 store answers in XML: errors, listings, results of batch deletes. Over expat; no DTDs and no entities
+ * but XML's five, and limits on everything. Pure; used by s3_client and object_store_s3. */
 #pragma once
 
 #include "base/error.h"

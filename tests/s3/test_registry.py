@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import buckets, clients, servers
+from harness import buckets, clients, servers, tools
 
 
 def wait_until(condition, timeout=60):
@@ -53,6 +53,22 @@ def test_wrong_keys(bucket, serve, change, part):
     with pytest.raises(servers.ServerFailed) as failure:
         serve(bucket, **change)
     assert part in str(failure.value) and "not-the-secret" not in str(failure.value)
+
+
+def test_marker(bucket, serve, tmp_path):
+    """A bucket is known as a store by its marker, as a directory is."""
+    listing = [tools.program(), "list", "--json", "--store", bucket.store("mine")]
+    env = ["env", *(f"{key}={value}" for key, value in bucket.environment().items())]
+    with pytest.raises(clients.CommandFailed, match="is not a model store"):
+        clients.run([*env, *listing], home=tmp_path)
+    assert not bucket.objects(), "looking wrote something"
+    serve(bucket, prefix="mine").wait_ready().kill()
+    assert bucket.content("mine/ai-models-store.json").startswith(b'{"format":"ai-models-store"')
+    assert clients.run([*env, *listing], home=tmp_path).json["models"] == []
+    bucket.server.client().put_object(Bucket=bucket.name, Key="mine/ai-models-store.json",
+                                      Body=b'{"format":"ai-models-store","version":2}')
+    with pytest.raises(servers.ServerFailed, match="newer"):
+        serve(bucket, prefix="mine")
 
 
 def test_missing_bucket(shared_weed, serve):
