@@ -177,12 +177,11 @@ static void
 test_removal (void)
 {
   static const char *const answers[] = {
-    "HTTP/1.1 200 OK\r\n" CLOSE
-    "\r\n<DeleteResult><Error><Key>p/t/x&amp;y</Key><Code>InternalError</Code></Error></DeleteResult>",
+    WHOLE ("92", "<DeleteResult><Error><Key>p/t/x&amp;y</Key><Code>InternalError</Code></Error></DeleteResult>"),
     STATUS ("204 No Content"),
     NULL,
   };
-  static const char *const listed[] = { "HTTP/1.1 200 OK\r\n" CLOSE "\r\n<DeleteResult/>", NULL };
+  static const char *const listed[] = { WHOLE ("15", "<DeleteResult/>"), NULL };
   static const S3Profile profile = { .batch_delete = TRUE };
   const char *const keys[] = { "t/x&y" };
   for (gsize i = 0; i < 2; i++)
