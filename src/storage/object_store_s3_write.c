@@ -36,8 +36,7 @@ patch (Ctx *ctx, ObjectWriter *base, guint64 offset_bytes, gconstpointer data, g
 }
 
 static gboolean
-put (Ctx *ctx, S3Writer *self, const char *key, const S3Pair *headers, gsize n_headers, gboolean *out_uncertain,
-     GError **error)
+put (Ctx *ctx, S3Writer *self, const char *key, const S3Pair *headers, gsize n_headers, GError **error)
 {
   S3Call call = { .method = "PUT",
                   .key = key,
@@ -45,12 +44,12 @@ put (Ctx *ctx, S3Writer *self, const char *key, const S3Pair *headers, gsize n_h
                   .n_headers = n_headers,
                   .body = self->bytes->data,
                   .body_size = self->bytes->len,
-                  .sends_checksum = self->store->profile.takes_checksum,
-                  .out_uncertain = out_uncertain };
+                  .sends_checksum = self->store->profile.takes_checksum };
   return s3_client_call (ctx, self->store->client, &call, NULL, error);
 }
 
-/* Whether the object that stands in the way is our own: an earlier attempt's answer may have got lost. */
+/* Whether the object that stands in the way is our own: an earlier attempt's answer may have
+ * got lost, also where libcurl by itself sent the request again over a new connection. */
 static gboolean
 is_ours (Ctx *ctx, S3Writer *self, const char *key, const char *writer)
 {
@@ -73,14 +72,13 @@ static gboolean
 put_if_absent (Ctx *ctx, S3Writer *self, const char *key, GError **error)
 {
   char writer[37];
-  gboolean uncertain = FALSE;
   g_autoptr (GError) problem = NULL;
   text_uuid (writer);
   const S3Pair headers[] = { { "if-none-match", "*" }, { WRITER_HEADER, writer } };
-  if (put (ctx, self, key, headers, G_N_ELEMENTS (headers), &uncertain, &problem))
+  if (put (ctx, self, key, headers, G_N_ELEMENTS (headers), &problem))
     return TRUE;
   if (am_error_is (problem, AM_ERROR_ALREADY_EXISTS))
-    return (uncertain && is_ours (ctx, self, key, writer)) || fail_exists (error, key);
+    return is_ours (ctx, self, key, writer) || fail_exists (error, key);
   g_propagate_error (error, g_steal_pointer (&problem));
   return FALSE;
 }
@@ -94,7 +92,7 @@ look_and_put (Ctx *ctx, S3Writer *self, const char *key, GError **error)
   g_autoptr (GMutexLocker) locker = g_mutex_locker_new (gate);
   if (!object_store_exists (ctx, &self->store->base, key, &exists, error))
     return FALSE;
-  return exists ? fail_exists (error, key) : put (ctx, self, key, NULL, 0, NULL, error);
+  return exists ? fail_exists (error, key) : put (ctx, self, key, NULL, 0, error);
 }
 
 static gboolean
@@ -102,7 +100,7 @@ commit (Ctx *ctx, ObjectWriter *base, const char *key, ObjectCommitFlags flags, 
 {
   S3Writer *self = (S3Writer *) base;
   if ((flags & OBJECT_COMMIT_IF_ABSENT) == 0)
-    return put (ctx, self, key, NULL, 0, NULL, error);
+    return put (ctx, self, key, NULL, 0, error);
   return self->store->profile.if_none_match ? put_if_absent (ctx, self, key, error)
                                             : look_and_put (ctx, self, key, error);
 }

@@ -208,26 +208,6 @@ test_region (void)
     }
 }
 
-/* An attempt whose answer got lost may have been carried out; one that was refused was not. */
-static void
-test_uncertain (void)
-{
-  static const char *const lost[] = { "", XML ("412 No", "", "0", ""), NULL };
-  static const char *const refused[] = { XML ("412 No", "", "0", ""), NULL };
-  static const char *const *const all[] = { lost, refused };
-  for (gsize i = 0; i < G_N_ELEMENTS (all); i++)
-    {
-      g_auto (RawScript) script = { 0 };
-      g_autoptr (S3Client) client = client_for (raw_script_start (&script, all[i]));
-      g_autoptr (GError) error = NULL;
-      gboolean uncertain = FALSE;
-      S3Call call = { .method = "PUT", .key = "k", .out_uncertain = &uncertain };
-      g_assert_false (s3_client_call (NULL, client, &call, NULL, &error));
-      fixture_assert_error (&error, AM_ERROR_ALREADY_EXISTS, NULL);
-      g_assert_cmpint (uncertain, ==, i == 0);
-    }
-}
-
 static void
 test_once_and_deadline (void)
 {
@@ -287,7 +267,6 @@ main (int argc, char **argv)
     }
   g_test_add_func ("/s3-client/clock", test_clock);
   g_test_add_func ("/s3-client/region", test_region);
-  g_test_add_func ("/s3-client/uncertain", test_uncertain);
   g_test_add_func ("/s3-client/once-and-deadline", test_once_and_deadline);
   g_test_add_func ("/s3-client/request", test_request);
   return g_test_run ();

@@ -294,8 +294,6 @@ pause_before_retry (Ctx *ctx, Attempts *self, guint n_failures, const GError *fa
   g_autoptr (GError) ignored = NULL;
   if (self->call->once || self->verdict == S3_ANSWER_FINAL || n_failures >= MAX_ATTEMPTS)
     return FALSE;
-  if (self->call->out_uncertain != NULL && self->verdict == S3_ANSWER_PASSING)
-    *self->call->out_uncertain = TRUE;
   gint64 delay_ms = self->verdict == S3_ANSWER_PASSING ? backoff_ms (n_failures, failure) : 0;
   if (ctx_remaining_ms (ctx) <= delay_ms)
     return FALSE; /* better the reason than "deadline exceeded" */

@@ -29,7 +29,6 @@ typedef struct {
   gpointer download_data;
   const char *answer_root; /* a 2xx answer must be a whole XML document with this root: anything else is unknown */
   gboolean once;           /* one attempt, whatever comes of it */
-  gboolean *out_uncertain; /* set when an attempt before the last may have been carried out; may be NULL */
 } S3Call;
 
 /* Up to five attempts with growing pauses; the context's deadline is kept. Errors by s3_reply.h, UNAVAILABLE for

@@ -57,7 +57,7 @@ class SeaweedFS:
         ports = [f"-{name}.port={port}" for name, port in self.ports.items()]
         grpc = [f"-{name}.port.grpc={port}" for name, port in self.grpc.items()]
         command = [_program(), "server", f"-dir={self.folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
-                   "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.config}", "-volume.max=30", "-master.volumeSizeLimitMB=512",
+                   "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.config}", "-volume.max=500", "-master.volumeSizeLimitMB=128",
                    *ports, *grpc]
         if self.tls:
             command += [f"-s3.port.https={self.tls_port}", f"-s3.cert.file={self.tls[0]}", f"-s3.key.file={self.tls[1]}"]
