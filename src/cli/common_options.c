@@ -16,7 +16,7 @@ static const Option output_options[] = {
 
 static const Option store_options[] = {
   COMMON (store, "store", '\0', OPTION_TEXT, "DIR", NULL,
-          "the local store: a directory or s3://BUCKET (else $AI_MODELS_STORE, else $XDG_DATA_HOME/ai-models)"),
+          "local store: directory or s3://BUCKET (else $AI_MODELS_STORE, else $XDG_DATA_HOME/ai-models)"),
 };
 
 static const Option registry_options[] = {
