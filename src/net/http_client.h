@@ -75,6 +75,8 @@ void http_reply_clear (HttpReply *self);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (HttpReply, http_reply_clear)
 const char *http_reply_header (const HttpReply *self, const char *lower_case_name);
 
+/* "https://host:port", lower-case, port always there; NULL when it is no http or https URL. Caller frees. */
+char *http_origin (const char *url);
 /* 301, 302, 303, 307 or 308. */
 gboolean http_status_is_redirect (guint status);
 

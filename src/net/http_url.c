@@ -3,6 +3,8 @@
 #include <curl/curl.h>
 #include <string.h>
 
+#include "net/http_client.h"
+
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (CURLU, curl_url_cleanup)
 
 static gboolean
@@ -81,4 +83,19 @@ http_url_clear (HttpUrl *self)
   g_clear_pointer (&self->text, g_free);
   g_clear_pointer (&self->origin, g_free);
   g_clear_pointer (&self->display, g_free);
+}
+
+char *
+http_origin (const char *url)
+{
+  g_autoptr (GUri) uri = url == NULL ? NULL : g_uri_parse (url, G_URI_FLAGS_ENCODED, NULL);
+  if (uri == NULL || g_uri_get_host (uri) == NULL)
+    return NULL;
+  gboolean is_https = strcmp (g_uri_get_scheme (uri), "https") == 0;
+  if (!is_https && strcmp (g_uri_get_scheme (uri), "http") != 0)
+    return NULL;
+  int port = g_uri_get_port (uri) > 0 ? g_uri_get_port (uri) : is_https ? 443 : 80;
+  g_autofree char *host = g_ascii_strdown (g_uri_get_host (uri), -1);
+  gboolean is_ip6 = strchr (host, ':') != NULL;
+  return g_strdup_printf ("%s://%s%s%s:%d", g_uri_get_scheme (uri), is_ip6 ? "[" : "", host, is_ip6 ? "]" : "", port);
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "registry/upload_location.h"
+#include "net/http_client.h"
 
 int LLVMFuzzerTestOneInput (const guint8 *data, gsize size);
 
@@ -14,8 +14,8 @@ check_realm (const char *realm, const char *host)
   g_autoptr (GError) error = NULL;
   g_autoptr (GError) plain_error = NULL;
   g_autofree char *own = g_strdup_printf ("http://%s", host);
-  g_autofree char *own_origin = url_origin (own);
-  g_autofree char *origin = url_origin (realm);
+  g_autofree char *own_origin = http_origin (own);
+  g_autofree char *origin = http_origin (realm);
   if (auth_realm_check (realm, host, FALSE, &error))
     {
       g_assert_nonnull (origin);

@@ -64,7 +64,7 @@ registry_client_new (const RegistryConfig *config, const char *name, GError **er
   self->plain_http = config->plain_http;
   self->plain_oci = config->plain_oci;
   self->base = g_strdup_printf ("%s://%s", config->plain_http ? "http" : "https", config->host);
-  self->origin = url_origin (self->base);
+  self->origin = http_origin (self->base);
   if (config->username != NULL && config->password != NULL)
     {
       g_autofree char *pair = g_strdup_printf ("%s:%s", config->username, config->password);
@@ -126,7 +126,7 @@ registry_client_url (const RegistryClient *self, const char *format, ...)
 gboolean
 registry_client_is_home (const RegistryClient *self, const char *url)
 {
-  g_autofree char *origin = url_origin (url);
+  g_autofree char *origin = http_origin (url);
   return g_strcmp0 (origin, self->origin) == 0;
 }
 

@@ -1,5 +1,7 @@
 #include "registry/upload_location.h"
 
+#include "net/http_client.h"
+
 static const struct {
   const char *request, *location;
   const char *resolved; /* NULL: refused */
@@ -66,7 +68,7 @@ test_origin (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (origins); i++)
     {
-      g_autofree char *origin = url_origin (origins[i].url);
+      g_autofree char *origin = http_origin (origins[i].url);
       g_assert_cmpstr (origin, ==, origins[i].origin);
     }
 }

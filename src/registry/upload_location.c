@@ -2,20 +2,7 @@
 
 #include <string.h>
 
-char *
-url_origin (const char *url)
-{
-  g_autoptr (GUri) uri = url == NULL ? NULL : g_uri_parse (url, G_URI_FLAGS_ENCODED, NULL);
-  if (uri == NULL || g_uri_get_host (uri) == NULL)
-    return NULL;
-  gboolean is_https = strcmp (g_uri_get_scheme (uri), "https") == 0;
-  if (!is_https && strcmp (g_uri_get_scheme (uri), "http") != 0)
-    return NULL;
-  int port = g_uri_get_port (uri) > 0 ? g_uri_get_port (uri) : is_https ? 443 : 80;
-  g_autofree char *host = g_ascii_strdown (g_uri_get_host (uri), -1);
-  gboolean is_ip6 = strchr (host, ':') != NULL;
-  return g_strdup_printf ("%s://%s%s%s:%d", g_uri_get_scheme (uri), is_ip6 ? "[" : "", host, is_ip6 ? "]" : "", port);
-}
+#include "net/http_client.h"
 
 char *
 upload_location_resolve (const char *request_url, const char *location, GError **error)
@@ -23,7 +10,7 @@ upload_location_resolve (const char *request_url, const char *location, GError *
   g_autofree char *resolved = location == NULL
                                 ? NULL
                                 : g_uri_resolve_relative (request_url, location, G_URI_FLAGS_ENCODED, NULL);
-  g_autofree char *origin = url_origin (resolved);
+  g_autofree char *origin = http_origin (resolved);
   if (origin == NULL)
     return am_fail_null (error, AM_ERROR_FAILED_PRECONDITION, "BLOB_UPLOAD_INVALID",
                          "the registry's answer has no usable Location to upload to");

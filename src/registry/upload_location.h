@@ -11,5 +11,3 @@ char *upload_location_resolve (const char *request_url, const char *location, GE
 char *upload_location_below (const char *location, const char *segment);
 /* `location` with "name=value" added to its query. `value` must need no escaping. Caller frees. */
 char *upload_location_with (const char *location, const char *name, const char *value);
-/* "https://host:port", lower-case, port always there; NULL when it is no such URL. Caller frees. */
-char *url_origin (const char *url);

@@ -8,19 +8,12 @@
 #define MAX_PAGES 2000u
 #define TOKEN_MAX_BYTES 1024
 
+/* No address of a hub holds a name and a password. */
 char *
 hf_origin (const char *url)
 {
   g_autoptr (GUri) uri = g_uri_parse (url, G_URI_FLAGS_ENCODED | G_URI_FLAGS_HAS_PASSWORD, NULL);
-  if (uri == NULL || g_uri_get_host (uri) == NULL || g_uri_get_userinfo (uri) != NULL)
-    return NULL;
-  gboolean is_https = strcmp (g_uri_get_scheme (uri), "https") == 0;
-  if (!is_https && strcmp (g_uri_get_scheme (uri), "http") != 0)
-    return NULL;
-  int port = g_uri_get_port (uri) > 0 ? g_uri_get_port (uri) : is_https ? 443 : 80;
-  g_autofree char *host = g_ascii_strdown (g_uri_get_host (uri), -1);
-  gboolean is_ip6 = strchr (host, ':') != NULL;
-  return g_strdup_printf ("%s://%s%s%s:%d", g_uri_get_scheme (uri), is_ip6 ? "[" : "", host, is_ip6 ? "]" : "", port);
+  return uri != NULL && g_uri_get_userinfo (uri) == NULL ? http_origin (url) : NULL;
 }
 
 char *
