@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import http.server
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ import boto3
 import botocore.config
 
 from . import servers
+from .local_server import LocalServer
 
 KEY, SECRET = "tests-key", "tests-secret-that-nobody-may-see"
 
@@ -125,38 +125,13 @@ class Bucket:
         return self.server.client().get_object(Bucket=self.name, Key=key)["Body"].read()
 
 
-class Proxy:
+class Proxy(LocalServer):
     """Forwards to a bucket server as it is, except where `fault(n, method, path)` names something else to do:
     "500", "503", "drop" (no answer), "lose" (the request is carried out, its answer is not passed on), "cut" (half a body)."""
 
     def __init__(self, server):
         self.target, self.fault, self.n_requests, self.lock = server.port, lambda n, method, path: None, 0, threading.Lock()
-        proxy = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def handle_one_request(self):
-                try:
-                    super().handle_one_request()
-                except (ConnectionError, TimeoutError):
-                    self.close_connection = True
-
-            def any(self):
-                proxy.serve(self)
-
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = any
-
-        self.httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.httpd.daemon_threads = True
-        self.thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.httpd.server_port}"
+        super().__init__()
 
     def serve(self, handler):
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
@@ -198,11 +173,3 @@ class Proxy:
             handler.send_header(name, value)
         handler.end_headers()
         handler.wfile.write(content)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.httpd.shutdown()
-        self.httpd.server_close()

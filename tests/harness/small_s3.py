@@ -5,50 +5,24 @@ import base64
 import bisect
 import email.utils
 import hashlib
-import http.server
 import re
 import threading
 import time
 import urllib.parse
 from xml.sax.saxutils import escape
 
+from .local_server import LocalServer
+
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
-class SmallS3:
+class SmallS3(LocalServer):
     """`lacks`: words of "conditions" (headers If-* are ignored), "checksum" (accepted unseen), "checksum-header" (501 for it),
     "batch" (501 for removals of many), "ranges" (the whole object is sent)."""
 
     def __init__(self, *lacks):
         self.lacks, self.objects, self.lock, self.requests = set(lacks), {}, threading.Lock(), []
-        small = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def any(self):
-                small.serve(self)
-
-            do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = any
-
-        self.httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.httpd.daemon_threads = True
-        self.thread = threading.Thread(target=self.httpd.serve_forever, daemon=True)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.httpd.server_port}"
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.httpd.shutdown()
-        self.httpd.server_close()
+        super().__init__()
 
     # Requests
 
