@@ -52,7 +52,8 @@ hub_prepare (Ctx *ctx, ModelSource *base, GHashTable *wanted, GError **error)
   for (guint i = 0; i < self->info->files->len && files->len < MAX_HEADS; i++)
     {
       HfFile *file = &g_array_index (self->info->files, HfFile, i);
-      if (g_hash_table_contains (wanted, file->path) && (file->sha256 != NULL || file->size_bytes <= HF_HEAD_BYTES))
+      if (g_hash_table_contains (wanted, file->path)
+          && (file->sha256 != NULL || file->size_bytes <= REMOTE_HEAD_BYTES))
         g_ptr_array_add (files, file);
     }
   HeadReading reading = { .source = self, .files = files };

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "oci/media_types.h"
 #include "oci/reference.h"
-#include "registry/auth_challenge.h"
+#include "net/auth_challenge.h"
 #include "registry/upload_location.h"
 
 #define TOKEN_REPLY_LIMIT (256u << 10)

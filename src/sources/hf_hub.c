@@ -2,19 +2,12 @@
 
 #include <string.h>
 
+#include "sources/endpoint.h"
 #include "sources/hf_hub_private.h"
 
 #define REPLY_LIMIT_BYTES (64u << 20)
 #define MAX_PAGES 2000u
 #define TOKEN_MAX_BYTES 1024
-
-/* No address of a hub holds a name and a password. */
-char *
-hf_origin (const char *url)
-{
-  g_autoptr (GUri) uri = g_uri_parse (url, G_URI_FLAGS_ENCODED | G_URI_FLAGS_HAS_PASSWORD, NULL);
-  return uri != NULL && g_uri_get_userinfo (uri) == NULL ? http_origin (url) : NULL;
-}
 
 char *
 hf_escape (const char *text, gboolean keep_slashes)
@@ -51,15 +44,8 @@ hf_hub_new (const HfHubConfig *config, GError **error)
   };
   g_autoptr (HfHub) self = g_new0 (HfHub, 1);
   const char *endpoint = config->endpoint != NULL ? config->endpoint : HF_ENDPOINT;
-  gsize size = strlen (endpoint);
-  while (size > 0 && endpoint[size - 1] == '/')
-    size--;
-  self->endpoint = g_strndup (endpoint, size);
-  self->origin = hf_origin (self->endpoint);
-  if (self->origin == NULL || strpbrk (self->endpoint, "?#") != NULL)
-    return am_fail_null (
-      error, AM_ERROR_INVALID_ARGUMENT, NULL,
-      "the hub's address (HF_ENDPOINT) must be an http or https URL without user, query and fragment");
+  if (!endpoint_parse (endpoint, "HF_ENDPOINT", &self->endpoint, &self->origin, error))
+    return NULL;
   self->is_mirror = strcmp (self->endpoint, HF_ENDPOINT) != 0;
   self->retry_base_ms = config->retry_base_ms > 0 ? config->retry_base_ms : 250;
   self->api = http_client_new (&http, error);
@@ -120,7 +106,7 @@ next_page (const HfHub *self, const HttpReply *reply, char **out_url, GError **e
   if (link == NULL)
     return TRUE;
   g_autofree char *url = g_uri_resolve_relative (reply->url, link, G_URI_FLAGS_ENCODED, NULL);
-  g_autofree char *origin = url != NULL ? hf_origin (url) : NULL;
+  g_autofree char *origin = url != NULL ? endpoint_origin (url) : NULL;
   if (g_strcmp0 (origin, self->origin) == 0)
     *out_url = g_steal_pointer (&url);
   else if (url != NULL && self->is_mirror && g_str_has_prefix (url, HF_ENDPOINT "/"))

@@ -6,6 +6,7 @@
 #include "base/reader.h"
 #include "sources/hf_listing.h"
 #include "sources/hf_url.h"
+#include "sources/remote_reader.h"
 
 #define HF_ENDPOINT "https://huggingface.co"
 
@@ -29,9 +30,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (HfHub, hf_hub_free)
  * HubForbidden, HubRateLimited, HubTrouble, HubAnswer, HubIncomplete (files that it names are not listed). */
 HfInfo *hf_hub_find (Ctx *ctx, HfHub *self, HfUrl *url, GError **error);
 
-/* What of a large file is looked at to tell what it is. */
-#define HF_HEAD_BYTES (256u << 10)
-
 /* Random access to a file of the commit; `info`, `file` and `head` may go, the hub must stay. `head` is what
  * hf_hub_head gave for it, or NULL. Opens nothing yet. Content without an LFS hash is loaded whole and verified before
  * its first byte is given out; that of the others is the caller's to verify against `file->sha256`. A reader is for one
@@ -39,5 +37,5 @@ HfInfo *hf_hub_find (Ctx *ctx, HfHub *self, HfUrl *url, GError **error);
  * (reason SourceChanged) when the hub no longer has what it listed, DATA_LOSS (SourceCorrupt) when bytes do not match a
  * hash. */
 Reader *hf_hub_open (HfHub *self, const HfInfo *info, const HfFile *file, GBytes *head);
-/* The first HF_HEAD_BYTES of a file with an LFS hash; all of another, verified. Blocks; caller frees. */
+/* The first REMOTE_HEAD_BYTES of a file with an LFS hash; all of another, verified. Blocks; caller frees. */
 GBytes *hf_hub_head (Ctx *ctx, HfHub *self, const HfInfo *info, const HfFile *file, GError **error);

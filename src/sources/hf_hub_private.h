@@ -13,8 +13,6 @@ struct HfHub {
   gint64 retry_base_ms;
 };
 
-/* "https://host:443" of an http or https URL, caller frees; NULL for others and for those with user info. */
-char *hf_origin (const char *url);
 /* Percent-encodes all but unreserved characters; slashes too unless `keep_slashes`. */
 char *hf_escape (const char *text, gboolean keep_slashes);
 

@@ -1,53 +1,21 @@
-/* The Reader of hf_hub.h. Headers are read in blocks; whoever reads in order gets windows that are fetched ahead over
- * several connections. */
+/* The Reader of hf_hub.h: a remote file, or for content that git itself holds all of it in memory. */
 #include <string.h>
 
 #include "sources/hf_remote.h"
+#include "sources/remote_reader.h"
 
-#define BLOCK_BYTES HF_HEAD_BYTES
-#define WINDOW_BYTES (8u << 20)
-#define N_WINDOWS 4u
-#define N_FETCHERS 3u
-/* So much, read one piece behind the other, is a transfer and no look into a header. */
-#define SEQUENTIAL_BYTES (1u << 20)
 /* Content that git itself holds: the hub allows 10 MiB. */
 #define WHOLE_MAX_BYTES (64u << 20)
 
-typedef enum { WINDOW_EMPTY, WINDOW_LOADING, WINDOW_READY } WindowState;
-
-typedef struct {
-  WindowState state;
-  guint64 offset_bytes;
-  gsize size;
-  guint8 *bytes;
-  GError *error;
-} Window;
-
 typedef struct {
   Reader base;
-  HfRemote *remote;
-  char *blob_id; /* NULL for LFS content, or when not stated */
-  gboolean is_lfs;
+  RemoteFile *file;
+  char *blob_id; /* NULL: not stated */
   GBytes *whole; /* verified */
-
-  guint8 *block;
-  guint64 block_offset;
-  gsize block_size;
-  guint64 expected_offset; /* where a reader in order goes on */
-  guint64 n_in_order;      /* bytes read so, one behind the other */
-
-  /* Fetching ahead; its fields are under the lock. */
-  Ctx *ctx; /* NULL: no fetcher runs */
-  GThread *fetchers[N_FETCHERS];
-  GMutex lock;
-  GCond changed;
-  Window windows[N_WINDOWS];
-  guint64 next_offset; /* of the window to fetch next */
-  gboolean stopped;
-} HfReader;
+} WholeReader;
 
 static gboolean
-check_blob_id (const HfReader *self, const guint8 *bytes, gsize size, GError **error)
+check_blob_id (const WholeReader *self, const guint8 *bytes, gsize size, GError **error)
 {
   g_autoptr (GChecksum) checksum = g_checksum_new (G_CHECKSUM_SHA1);
   g_autofree char *head = g_strdup_printf ("blob %" G_GSIZE_FORMAT, size);
@@ -59,7 +27,7 @@ check_blob_id (const HfReader *self, const guint8 *bytes, gsize size, GError **e
 }
 
 static gboolean
-load_whole (Ctx *ctx, HfReader *self, GError **error)
+load_whole (Ctx *ctx, WholeReader *self, GError **error)
 {
   gsize size = (gsize) self->base.size_bytes;
   if (self->whole != NULL)
@@ -71,245 +39,63 @@ load_whole (Ctx *ctx, HfReader *self, GError **error)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
                     "it is too large for a file that is not kept with LFS or Xet");
   g_autofree guint8 *bytes = g_malloc (size + 1);
-  if (!hf_remote_read (ctx, self->remote, 0, bytes, size, error) || !check_blob_id (self, bytes, size, error))
+  if (!remote_file_read (ctx, self->file, 0, bytes, size, error) || !check_blob_id (self, bytes, size, error))
     return FALSE;
   self->whole = g_bytes_new_take (g_steal_pointer (&bytes), size);
   return TRUE;
 }
 
-/* A free window for what comes next; NULL when all are in use or the file's end is reached. */
-static Window *
-claim_window_locked (HfReader *self)
-{
-  for (guint i = 0; i < N_WINDOWS && self->next_offset < self->base.size_bytes; i++)
-    if (self->windows[i].state == WINDOW_EMPTY)
-      {
-        Window *window = &self->windows[i];
-        window->state = WINDOW_LOADING;
-        window->offset_bytes = self->next_offset;
-        window->size = (gsize) MIN (WINDOW_BYTES, self->base.size_bytes - self->next_offset);
-        self->next_offset += window->size;
-        return window;
-      }
-  return NULL;
-}
-
-static gpointer
-run_fetcher (gpointer data)
-{
-  HfReader *self = data;
-  g_mutex_lock (&self->lock);
-  while (!self->stopped)
-    {
-      Window *window = claim_window_locked (self);
-      if (window == NULL)
-        {
-          g_cond_wait (&self->changed, &self->lock);
-          continue;
-        }
-      g_mutex_unlock (&self->lock);
-      if (window->bytes == NULL)
-        window->bytes = g_malloc (MIN (WINDOW_BYTES, self->base.size_bytes));
-      hf_remote_read (self->ctx, self->remote, window->offset_bytes, window->bytes, window->size, &window->error);
-      g_mutex_lock (&self->lock);
-      window->state = WINDOW_READY;
-      g_cond_broadcast (&self->changed);
-    }
-  g_mutex_unlock (&self->lock);
-  return NULL;
-}
-
-static void
-stop_fetchers (HfReader *self)
-{
-  if (self->ctx == NULL)
-    return;
-  g_mutex_lock (&self->lock);
-  self->stopped = TRUE;
-  g_cond_broadcast (&self->changed);
-  g_mutex_unlock (&self->lock);
-  ctx_cancel (self->ctx);
-  for (guint i = 0; i < N_FETCHERS; i++)
-    g_thread_join (self->fetchers[i]);
-  for (guint i = 0; i < N_WINDOWS; i++)
-    {
-      g_clear_error (&self->windows[i].error);
-      self->windows[i].state = WINDOW_EMPTY;
-    }
-  g_clear_pointer (&self->ctx, ctx_unref);
-}
-
-static void
-start_fetchers (Ctx *ctx, HfReader *self, guint64 offset_bytes)
-{
-  stop_fetchers (self);
-  self->ctx = ctx_new_child (ctx, -1);
-  self->next_offset = offset_bytes;
-  self->stopped = FALSE;
-  for (guint i = 0; i < N_FETCHERS; i++)
-    self->fetchers[i] = g_thread_new ("hub-fetch", run_fetcher, self);
-}
-
-static Window *
-find_window_locked (HfReader *self, guint64 offset_bytes)
-{
-  for (guint i = 0; i < N_WINDOWS; i++)
-    {
-      Window *window = &self->windows[i];
-      if (window->state != WINDOW_EMPTY && offset_bytes >= window->offset_bytes
-          && offset_bytes - window->offset_bytes < window->size)
-        return window;
-    }
-  return NULL;
-}
-
-/* The window that holds `offset_bytes`, when it is there or has failed; NULL with the context's end. */
-static Window *
-wait_window (Ctx *ctx, HfReader *self, guint64 offset_bytes, GError **error)
-{
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
-  for (;;)
-    {
-      Window *window = find_window_locked (self, offset_bytes);
-      if (!ctx_check (ctx, error))
-        return NULL;
-      if (window != NULL && window->state == WINDOW_READY)
-        return window;
-      g_cond_wait_until (&self->changed, &self->lock, g_get_monotonic_time () + 100 * G_TIME_SPAN_MILLISECOND);
-    }
-}
-
-static void
-release_window (HfReader *self, Window *window)
-{
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (&self->lock);
-  window->state = WINDOW_EMPTY;
-  g_cond_broadcast (&self->changed);
-}
-
 static gboolean
-read_ahead (Ctx *ctx, HfReader *self, guint64 offset_bytes, guint8 *buffer, gsize size, GError **error)
+whole_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, gsize size, GError **error)
 {
-  while (size > 0)
-    {
-      Window *window = wait_window (ctx, self, offset_bytes, error);
-      if (window == NULL)
-        return FALSE;
-      if (window->error != NULL)
-        {
-          g_propagate_error (error, g_error_copy (window->error));
-          stop_fetchers (self);
-          return FALSE;
-        }
-      gsize skip = (gsize) (offset_bytes - window->offset_bytes);
-      gsize n = MIN (size, window->size - skip);
-      memcpy (buffer, window->bytes + skip, n);
-      if (skip + n == window->size)
-        release_window (self, window);
-      offset_bytes += n;
-      buffer += n;
-      size -= n;
-    }
+  WholeReader *self = (WholeReader *) base;
+  if (!load_whole (ctx, self, error))
+    return FALSE;
+  memcpy (buffer, (const guint8 *) g_bytes_get_data (self->whole, NULL) + offset_bytes, size);
   return TRUE;
 }
 
-static gboolean
-read_block (Ctx *ctx, HfReader *self, guint64 offset_bytes, guint8 *buffer, gsize size, GError **error)
-{
-  gboolean is_inside = offset_bytes >= self->block_offset && offset_bytes - self->block_offset <= self->block_size
-                       && size <= self->block_size - (offset_bytes - self->block_offset);
-  if (size >= BLOCK_BYTES)
-    return hf_remote_read (ctx, self->remote, offset_bytes, buffer, size, error);
-  if (!is_inside)
-    {
-      self->block_size = 0;
-      if (self->block == NULL)
-        self->block = g_malloc (BLOCK_BYTES);
-      gsize n = (gsize) MIN (BLOCK_BYTES, self->base.size_bytes - offset_bytes);
-      if (!hf_remote_read (ctx, self->remote, offset_bytes, self->block, n, error))
-        return FALSE;
-      self->block_offset = offset_bytes;
-      self->block_size = n;
-    }
-  memcpy (buffer, self->block + (offset_bytes - self->block_offset), size);
-  return TRUE;
-}
-
-static gboolean
-hf_read_at (Ctx *ctx, Reader *base, guint64 offset_bytes, gpointer buffer, gsize size, GError **error)
-{
-  HfReader *self = (HfReader *) base;
-  if (!self->is_lfs)
-    {
-      if (!load_whole (ctx, self, error))
-        return FALSE;
-      memcpy (buffer, (const guint8 *) g_bytes_get_data (self->whole, NULL) + offset_bytes, size);
-      return TRUE;
-    }
-  gboolean is_next = offset_bytes == self->expected_offset;
-  self->expected_offset = offset_bytes + size;
-  self->n_in_order = (is_next ? self->n_in_order : 0) + size;
-  if (self->ctx != NULL && !is_next)
-    stop_fetchers (self);
-  else if (self->ctx == NULL && self->n_in_order - size >= SEQUENTIAL_BYTES)
-    start_fetchers (ctx, self, offset_bytes);
-  return self->ctx != NULL ? read_ahead (ctx, self, offset_bytes, buffer, size, error)
-                           : read_block (ctx, self, offset_bytes, buffer, size, error);
-}
-
 static void
-hf_reader_free (Reader *base)
+whole_free (Reader *base)
 {
-  HfReader *self = (HfReader *) base;
-  stop_fetchers (self);
-  for (guint i = 0; i < N_WINDOWS; i++)
-    g_free (self->windows[i].bytes);
-  g_mutex_clear (&self->lock);
-  g_cond_clear (&self->changed);
+  WholeReader *self = (WholeReader *) base;
   g_clear_pointer (&self->whole, g_bytes_unref);
-  hf_remote_free (self->remote);
-  g_free (self->block);
+  remote_file_free (self->file);
   g_free (self->blob_id);
   g_free (self);
 }
 
-static void
-take_head (HfReader *self, GBytes *head)
+static WholeReader *
+whole_new (HfHub *hub, const HfInfo *info, const HfFile *file)
 {
-  self->block = g_malloc (BLOCK_BYTES);
-  self->block_size = g_bytes_get_size (head);
-  g_assert (self->block_size <= BLOCK_BYTES);
-  if (self->block_size > 0)
-    memcpy (self->block, g_bytes_get_data (head, NULL), self->block_size);
+  static const ReaderClass klass = { whole_read_at, whole_free };
+  WholeReader *self = g_new0 (WholeReader, 1);
+  self->base.klass = &klass;
+  self->base.size_bytes = file->size_bytes;
+  self->file = hf_remote_new (hub, info, file);
+  self->blob_id = g_strdup (file->blob_id);
+  return self;
 }
 
 Reader *
 hf_hub_open (HfHub *hub, const HfInfo *info, const HfFile *file, GBytes *head)
 {
-  static const ReaderClass klass = { hf_read_at, hf_reader_free };
-  HfReader *self = g_new0 (HfReader, 1);
-  g_mutex_init (&self->lock);
-  g_cond_init (&self->changed);
-  self->base.klass = &klass;
-  self->base.size_bytes = file->size_bytes;
-  self->remote = hf_remote_new (hub, info, file);
-  self->blob_id = g_strdup (file->blob_id);
-  self->is_lfs = file->sha256 != NULL;
-  if (head != NULL && !self->is_lfs)
-    self->whole = g_bytes_ref (head);
-  else if (head != NULL)
-    take_head (self, head);
-  return &self->base;
+  if (file->sha256 != NULL)
+    return remote_reader_new (hf_remote_new (hub, info, file), head);
+  WholeReader *whole = whole_new (hub, info, file);
+  whole->whole = head != NULL ? g_bytes_ref (head) : NULL;
+  return &whole->base;
 }
 
 GBytes *
 hf_hub_head (Ctx *ctx, HfHub *hub, const HfInfo *info, const HfFile *file, GError **error)
 {
-  g_autoptr (Reader) reader = hf_hub_open (hub, info, file, NULL);
-  if (file->sha256 == NULL)
-    return load_whole (ctx, (HfReader *) reader, error) ? g_bytes_ref (((HfReader *) reader)->whole) : NULL;
-  gsize size = (gsize) MIN (file->size_bytes, HF_HEAD_BYTES);
-  g_autofree guint8 *bytes = g_malloc (size + 1);
-  return reader_read_at (ctx, reader, 0, bytes, size, error) ? g_bytes_new_take (g_steal_pointer (&bytes), size)
-                                                             : NULL;
+  if (file->sha256 != NULL)
+    {
+      g_autoptr (RemoteFile) remote = hf_remote_new (hub, info, file);
+      return remote_reader_head (ctx, remote, error);
+    }
+  WholeReader *whole = whole_new (hub, info, file);
+  g_autoptr (Reader) reader = &whole->base;
+  return load_whole (ctx, whole, error) ? g_bytes_ref (whole->whole) : NULL;
 }

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "sources/web_address.h"
 
 #define REPOSITORY_MAX_BYTES 96
-#define URL_MAX_BYTES 4096
 
-static const char *const hosts[] = { "huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co" };
+static const char *const hosts[] = { "huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co", NULL };
 static const char *const git_prefixes[] = { "git@hf.co:", "git@huggingface.co:", "ssh://git@hf.co/",
                                             "ssh://git@huggingface.co/" };
 static const char *const revision_words[] = { "tree", "blob", "resolve", "raw", "commit", "commits" };
@@ -16,25 +16,18 @@ static const char *const revision_words[] = { "tree", "blob", "resolve", "raw", 
 static const struct {
   const char *word, *what;
 } other_pages[] = {
-  { "datasets", "a dataset, not a model" },
-  { "spaces", "a space, not a model" },
-  { "buckets", "a bucket, not a model" },
-  { "models", "a list of models: name one of them" },
-  { "api", "an address for programs: give the model's own page" },
-  { "collections", "a collection: name one of its models" },
-  { "papers", "a paper, not a model" },
-  { "docs", "a page of the documentation, not a model" },
-  { "blog", "a page of the blog, not a model" },
-  { "settings", "a page of settings, not a model" },
-  { "organizations", "an organization, not a model" },
+  { "datasets", "is a dataset, not a model" },
+  { "spaces", "is a space, not a model" },
+  { "buckets", "is a bucket, not a model" },
+  { "models", "is a list of models: name one of them" },
+  { "api", "is an address for programs: give the model's own page" },
+  { "collections", "is a collection: name one of its models" },
+  { "papers", "is a paper, not a model" },
+  { "docs", "is a page of the documentation, not a model" },
+  { "blog", "is a page of the blog, not a model" },
+  { "settings", "is a page of settings, not a model" },
+  { "organizations", "is an organization, not a model" },
 };
-
-static gboolean
-invalid (GError **error, const char *text, const char *why)
-{
-  return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl", "\"%.*s\" %s",
-                  (int) MIN (strcspn (text, "?#"), 200), text, why);
-}
 
 static gboolean
 is_word (const char *text)
@@ -72,99 +65,31 @@ hf_repository_is_valid (const char *name)
   return name_is_valid (name, (gsize) (slash - name)) && name_is_valid (slash + 1, strlen (slash + 1));
 }
 
-/* What follows a host of the hub in `text`, or NULL. */
 static const char *
 after_host (const char *text)
 {
-  gsize size = strcspn (text, "/?#");
-  gsize name_size = size > 4 && strncmp (text + size - 4, ":443", 4) == 0 ? size - 4 : size;
-  for (gsize i = 0; i < G_N_ELEMENTS (hosts); i++)
-    if (strlen (hosts[i]) == name_size && g_ascii_strncasecmp (text, hosts[i], name_size) == 0)
-      return text + size;
-  return NULL;
-}
-
-static gboolean
-has_scheme (const char *text, const char *scheme)
-{
-  return g_ascii_strncasecmp (text, scheme, strlen (scheme)) == 0;
-}
-
-/* What follows the address of another hub, or NULL. */
-static const char *
-after_endpoint (const char *text, const char *endpoint)
-{
-  gsize size = endpoint != NULL ? strlen (endpoint) : 0;
-  if (size == 0 || strncmp (text, endpoint, size) != 0 || (text[size] != '\0' && strchr ("/?#", text[size]) == NULL))
-    return NULL;
-  return text + size;
+  return web_address_after_host (text, hosts);
 }
 
 /* The part of a web address that names a repository: behind the host, or behind git's forms. NULL: none. */
 static const char *
 web_part (const char *text, const char *endpoint)
 {
-  const char *rest = after_endpoint (text, endpoint);
+  const char *rest = web_address_after_endpoint (text, endpoint);
   for (gsize i = 0; rest == NULL && i < G_N_ELEMENTS (git_prefixes); i++)
     if (g_str_has_prefix (text, git_prefixes[i]))
       rest = text + strlen (git_prefixes[i]);
   if (rest != NULL)
     return rest;
-  return after_host (has_scheme (text, "https://") ? text + strlen ("https://") : text);
+  return after_host (web_address_has_scheme (text, "https://") ? text + strlen ("https://") : text);
 }
 
 gboolean
 hf_url_is (const char *text, const char *endpoint)
 {
   text += strspn (text, " \t\r\n");
-  return has_scheme (text, "hf://") || web_part (text, endpoint) != NULL
-         || (has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL);
-}
-
-/* Decoded segments of `size` bytes of a path; a slash at either end, and after the host, is nothing. NULL when one
- * of them is empty or badly encoded. */
-static GPtrArray *
-split_segments (const char *path, gsize size)
-{
-  g_autoptr (GPtrArray) segments = g_ptr_array_new_with_free_func (g_free);
-  while (size > 0 && path[0] == '/')
-    {
-      path++;
-      size--;
-    }
-  while (size > 0 && path[size - 1] == '/')
-    size--;
-  g_autofree char *text = g_strndup (path, size);
-  g_auto (GStrv) parts = g_strsplit (text, "/", -1);
-  for (guint i = 0; parts[i] != NULL; i++)
-    {
-      char *decoded = g_uri_unescape_string (parts[i], NULL);
-      if (decoded == NULL || *decoded == '\0')
-        {
-          g_free (decoded);
-          return NULL;
-        }
-      g_ptr_array_add (segments, decoded);
-    }
-  return g_steal_pointer (&segments);
-}
-
-static const char *
-segment (const GPtrArray *segments, guint i)
-{
-  return i < segments->len ? g_ptr_array_index (segments, i) : NULL;
-}
-
-/* Segments from `first` on with slashes between; NULL when there are none. */
-static char *
-join_from (const GPtrArray *segments, guint first)
-{
-  if (first >= segments->len)
-    return NULL;
-  g_autoptr (GString) text = g_string_new (segment (segments, first));
-  for (guint i = first + 1; i < segments->len; i++)
-    g_string_append_printf (text, "/%s", segment (segments, i));
-  return g_string_free (g_steal_pointer (&text), FALSE);
+  return web_address_has_scheme (text, "hf://") || web_part (text, endpoint) != NULL
+         || (web_address_has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL);
 }
 
 static gboolean
@@ -177,14 +102,14 @@ is_commit (const char *revision)
 static void
 take_revision (const GPtrArray *segments, guint first, HfUrl *url)
 {
-  const char *word = segment (segments, first), *kind = segment (segments, first + 1),
-             *name = segment (segments, first + 2);
+  const char *word = web_address_segment (segments, first), *kind = web_address_segment (segments, first + 1),
+             *name = web_address_segment (segments, first + 2);
   if (word == NULL)
     return;
   gboolean is_ref = strcmp (word, "refs") == 0 && name != NULL
                     && (strcmp (kind, "pr") == 0 || strcmp (kind, "convert") == 0);
   url->revision = is_ref ? g_strdup_printf ("refs/%s/%s", kind, name) : g_strdup (word);
-  url->path = join_from (segments, first + (is_ref ? 3 : 1));
+  url->path = web_address_join (segments, first + (is_ref ? 3 : 1));
   url->is_guess = url->path != NULL && strchr (url->revision, '/') == NULL && !is_commit (url->revision);
 }
 
@@ -208,19 +133,20 @@ check_first (const char *text, const char *first, GError **error)
 {
   for (gsize i = 0; first != NULL && i < G_N_ELEMENTS (other_pages); i++)
     if (strcmp (first, other_pages[i].word) == 0)
-      return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource", "\"%.*s\" is %s",
-                      (int) MIN (strcspn (text, "?#"), 200), text, other_pages[i].what);
-  return first != NULL || invalid (error, text, "names no repository: https://huggingface.co/OWNER/NAME");
+      return web_address_fail (error, "UnsupportedSource", text, other_pages[i].what);
+  return first != NULL
+         || web_address_fail (error, "InvalidUrl", text, "names no repository: https://huggingface.co/OWNER/NAME");
 }
 
 /* /OWNER/NAME[/tree|blob|resolve.../REVISION[/PATH]]; the oldest repositories have no owner. */
 static gboolean
 parse_web (const char *text, const char *rest, HfUrl *url, GError **error)
 {
-  g_autoptr (GPtrArray) segments = split_segments (rest, strcspn (rest, "?#"));
+  g_autoptr (GPtrArray) segments = web_address_segments (rest, strcspn (rest, "?#"));
   if (segments == NULL)
-    return invalid (error, text, "is not well formed");
-  const char *first = segment (segments, 0), *second = segment (segments, 1), *third = segment (segments, 2);
+    return web_address_fail (error, "InvalidUrl", text, "is not well formed");
+  const char *first = web_address_segment (segments, 0), *second = web_address_segment (segments, 1),
+             *third = web_address_segment (segments, 2);
   if (!check_first (text, first, error))
     return FALSE;
   gboolean has_owner = second != NULL && !(is_word (second) && third != NULL && !is_word (third));
@@ -229,11 +155,13 @@ parse_web (const char *text, const char *rest, HfUrl *url, GError **error)
   if (g_str_has_suffix (url->repository, ".git"))
     url->repository[strlen (url->repository) - strlen (".git")] = '\0';
   if (strchr (url->repository, ':') != NULL)
-    return invalid (error, text,
-                    "names a variant behind a colon: give the file's address instead, .../blob/main/FILE.gguf");
-  if (segment (segments, at) != NULL && !is_word (segment (segments, at)))
-    return invalid (error, text,
-                    "is not a page of the repository's files: give OWNER/NAME, or a page below /tree/ or /blob/");
+    return web_address_fail (
+      error, "InvalidUrl", text,
+      "names a variant behind a colon: give the file's address instead, .../blob/main/FILE.gguf");
+  if (web_address_segment (segments, at) != NULL && !is_word (web_address_segment (segments, at)))
+    return web_address_fail (
+      error, "InvalidUrl", text,
+      "is not a page of the repository's files: give OWNER/NAME, or a page below /tree/ or /blob/");
   take_revision (segments, at + 1, url);
   if (url->revision == NULL)
     url->revision = query_revision (text);
@@ -248,20 +176,20 @@ parse_scheme (const char *text, const char *rest, HfUrl *url, GError **error)
     rest += strlen ("models/");
   gsize size = strcspn (rest, "?#");
   gsize mark = MIN (strcspn (rest, "@:"), size);
-  g_autoptr (GPtrArray) before = split_segments (rest, mark);
-  g_autoptr (GPtrArray) after = mark < size ? split_segments (rest + mark + 1, size - mark - 1) : NULL;
+  g_autoptr (GPtrArray) before = web_address_segments (rest, mark);
+  g_autoptr (GPtrArray) after = mark < size ? web_address_segments (rest + mark + 1, size - mark - 1) : NULL;
   if (before == NULL || (mark < size && after == NULL))
-    return invalid (error, text, "is not well formed");
-  const char *first = segment (before, 0), *second = segment (before, 1);
+    return web_address_fail (error, "InvalidUrl", text, "is not well formed");
+  const char *first = web_address_segment (before, 0), *second = web_address_segment (before, 1);
   if (!check_first (text, first, error))
     return FALSE;
   if (mark < size && (before->len > 2 || after->len == 0))
-    return invalid (error, text, "is not well formed: hf://OWNER/NAME@REVISION/PATH");
+    return web_address_fail (error, "InvalidUrl", text, "is not well formed: hf://OWNER/NAME@REVISION/PATH");
   url->repository = second != NULL ? g_strdup_printf ("%s/%s", first, second) : g_strdup (first);
   if (mark < size)
     take_revision (after, 0, url);
   else
-    url->path = join_from (before, 2);
+    url->path = web_address_join (before, 2);
   return TRUE;
 }
 
@@ -269,22 +197,22 @@ static gboolean
 check_parts (const char *text, const HfUrl *url, GError **error)
 {
   if (!hf_repository_is_valid (url->repository))
-    return invalid (error, text,
-                    "names no repository that the hub could have: letters, digits, _ . - and one slash, at most 96");
+    return web_address_fail (
+      error, "InvalidUrl", text,
+      "names no repository that the hub could have: letters, digits, _ . - and one slash, at most 96");
   if (url->revision != NULL && !path_is_safe (url->revision))
-    return invalid (error, text, "names a revision that cannot be");
+    return web_address_fail (error, "InvalidUrl", text, "names a revision that cannot be");
   if (url->path != NULL && !path_is_safe (url->path))
-    return invalid (error, text, "names a file or folder that cannot be");
+    return web_address_fail (error, "InvalidUrl", text, "names a file or folder that cannot be");
   return TRUE;
 }
 
-/* User info before the host may be a token: such a text is not shown. */
+/* Where git's own form has a user, and a revision its mark, there is none. */
 static gboolean
 has_user_info (const char *text)
 {
-  const char *scheme = strstr (text, "://");
-  return scheme != NULL && !has_scheme (text, "hf://") && !has_scheme (text, "ssh://git@hf.co/")
-         && !has_scheme (text, "ssh://git@huggingface.co/") && scheme[3 + strcspn (scheme + 3, "@/?#")] == '@';
+  return !web_address_has_scheme (text, "hf://") && !web_address_has_scheme (text, "ssh://git@hf.co/")
+         && !web_address_has_scheme (text, "ssh://git@huggingface.co/") && web_address_has_user_info (text);
 }
 
 gboolean
@@ -292,20 +220,19 @@ hf_url_parse (const char *given, const char *endpoint, HfUrl *out_url, GError **
 {
   g_auto (HfUrl) url = { 0 };
   g_autofree char *text = g_strstrip (g_strdup (given));
-  if (strlen (text) > URL_MAX_BYTES)
+  if (strlen (text) > WEB_ADDRESS_MAX_BYTES)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl", "the address is longer than %d bytes",
-                    URL_MAX_BYTES);
+                    WEB_ADDRESS_MAX_BYTES);
   if (has_user_info (text))
     return am_fail (
       error, AM_ERROR_INVALID_ARGUMENT, "InvalidUrl",
       "the address holds a user or a token: leave it out, and give a token with --token-file or HF_TOKEN");
   const char *web = web_part (text, endpoint);
-  if (web == NULL && has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL)
-    return invalid (error, text, "is not safe: write https://");
-  if (web == NULL && !has_scheme (text, "hf://"))
-    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource",
-                    "\"%.*s\" is not an address of the Hugging Face hub: https://huggingface.co/OWNER/NAME",
-                    (int) MIN (strcspn (text, "?#"), 200), text);
+  if (web == NULL && web_address_has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL)
+    return web_address_fail (error, "InvalidUrl", text, "is not safe: write https://");
+  if (web == NULL && !web_address_has_scheme (text, "hf://"))
+    return web_address_fail (error, "UnsupportedSource", text,
+                             "is not an address of the Hugging Face hub: https://huggingface.co/OWNER/NAME");
   gboolean parsed = web != NULL ? parse_web (text, web, &url, error)
                                 : parse_scheme (text, text + strlen ("hf://"), &url, error);
   if (!parsed || !check_parts (text, &url, error))

@@ -1,6 +1,6 @@
 /* Whatever a registry puts into WWW-Authenticate: what is read comes from it, and no realm is trusted that is neither
  * https nor the registry's own. */
-#include "registry/auth_challenge.h"
+#include "net/auth_challenge.h"
 
 #include <string.h>
 

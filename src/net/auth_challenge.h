@@ -1,6 +1,6 @@
 /* What a registry's `WWW-Authenticate` asks for, and which token services may see our credentials
  * (RFC 9110 11.6.1; distribution's token specification; pitfalls-registry.md "Auth and trust": a realm is a
- * place that the registry names, so it must be bound to the registry). Private to registry/. Pure. */
+ * place that the registry names, so it must be bound to the registry). Used by registry/ and sources/. Pure. */
 #pragma once
 
 #include "base/error.h"

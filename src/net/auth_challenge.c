@@ -1,4 +1,4 @@
-#include "registry/auth_challenge.h"
+#include "net/auth_challenge.h"
 
 #include <string.h>
 
