@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures ai-models against its peers on the same bytes, in the same script, and prints ratios: `make bench`.
 
-Runs are interleaved, ours then the peer's; the medians are compared. Results go to OUT/results.json: measures that were
-not run this time keep their last result there. Measures over a 1 Gbit/s link make two network namespaces and need root.
+Runs are interleaved, ours then the peer's; the medians are compared. What has no peer is held to its bar by the largest value.
+Results go to OUT/results.json: measures that were not run this time keep their last result there. Measures over a 1 Gbit/s
+link make two network namespaces and need root.
 
 Run it on a quiet machine. Needs about 25 GiB of free disk for the full sizes.
 """
@@ -18,21 +19,26 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import data  # noqa: E402
+import hub_measures  # noqa: E402
 import measures  # noqa: E402
 from harness import tools  # noqa: E402
-from measures import MEASURES, OURS, PEER  # noqa: E402
+from measures import OURS, PEER  # noqa: E402
+
+MEASURES = measures.MEASURES + hub_measures.MEASURES
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def result_of(measure, values, quick, extras):
-    ours, peer = values[OURS], values[PEER]
+    ours, common = values[OURS], {"measure": measure.name, "unit": measure.unit, "bar": measure.bar}
+    common |= {"runs": len(ours), "quick": quick, "ours_spread": [min(ours), max(ours)], "extras": extras}
+    if measure.alone:
+        return {**common, "ours": max(ours), "holds": max(ours) <= measure.bar}
+    peer = values[PEER]
     ratio = statistics.median(ours) / statistics.median(peer)
     return {
-        "measure": measure.name, "unit": measure.unit, "peer_is": measure.peer,
-        "ours": statistics.median(ours), "peer": statistics.median(peer), "ratio": ratio, "bar": measure.bar,
-        "holds": ratio <= measure.bar, "runs": len(ours), "quick": quick,
-        "ours_spread": [min(ours), max(ours)], "peer_spread": [min(peer), max(peer)], "extras": extras,
+        **common, "peer_is": measure.peer, "ours": statistics.median(ours), "peer": statistics.median(peer), "ratio": ratio,
+        "holds": ratio <= measure.bar, "peer_spread": [min(peer), max(peer)],
     }
 
 
@@ -42,14 +48,16 @@ def run_scenario(bench, scenario, wanted, runs, quick):
     bench.extras = {}
     for run in range(runs):
         for side in (OURS, PEER):
-            begin = time.monotonic()
+            begin, shown_ones = time.monotonic(), [measure for measure in wanted if side == OURS or not measure.alone]
+            if not shown_ones:
+                continue
             if side == PEER and wanted[0].fixed_peer is not None:
                 got = {measure.name: measure.fixed_peer for measure in wanted}
             else:
                 got = scenario(bench, side)
-            for measure in wanted:
+            for measure in shown_ones:
                 values[measure.name][side].append(got[measure.name])
-            shown = ", ".join(f"{measure.name} {got[measure.name]:.4g} {measure.unit}" for measure in wanted)
+            shown = ", ".join(f"{measure.name} {got[measure.name]:.4g} {measure.unit}" for measure in shown_ones)
             print(f"  {run + 1}/{runs} {side:5} {shown}  [{time.monotonic() - begin:.0f} s]", file=sys.stderr, flush=True)
     return [result_of(measure, values[measure.name], quick, bench.extras) for measure in wanted]
 
@@ -69,15 +77,18 @@ def merge(path, results):
 
 
 def number(value):
+    if value is None:
+        return "–"
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
 
 def print_table(results):
-    print(f"{'measure':20} {'ours':>8} {'peer':>8} {'unit':10} {'ratio':>7} {'bar':>6}  holds  runs  spread ours | peer")
+    print(f"{'measure':20} {'ours':>8} {'peer':>8} {'unit':12} {'ratio':>7} {'bar':>6}  holds  runs  spread ours | peer")
     for result in results:
-        spreads = " | ".join("–".join(map(number, result[f"{side}_spread"])) for side in (OURS, PEER))
-        print(f"{result['measure']:20} {number(result['ours']):>8} {number(result['peer']):>8} {result['unit']:10} "
-              f"{result['ratio']:7.3f} {result['bar']:6.2f}  {'yes' if result['holds'] else 'NO':5}  {result['runs']:4}  {spreads}"
+        spreads = " | ".join("–".join(map(number, result[f"{side}_spread"])) for side in (OURS, PEER) if f"{side}_spread" in result)
+        ratio = f"{result['ratio']:.3f}" if "ratio" in result else "–"
+        print(f"{result['measure']:20} {number(result['ours']):>8} {number(result.get('peer')):>8} {result['unit']:12} "
+              f"{ratio:>7} {result['bar']:6.2f}  {'yes' if result['holds'] else 'NO':5}  {result['runs']:4}  {spreads}"
               f"{'  (quick)' if result['quick'] else ''}")
 
 
@@ -85,7 +96,9 @@ HEADINGS = {
     "en": ("Measure", "Peer", "Ours", "Peer's", "Unit", "Ratio", "Bar", "Holds", "yes", "no"),
     "ru": ("Мера", "С чем сравнено", "У нас", "У них", "Единица", "Отношение", "Порог", "Выполнено", "да", "нет"),
 }
-UNITS_RU = {"CPU-s/GiB": "с процессора/ГиБ", "s": "с", "ms": "мс", "MiB": "МиБ", "of logical": "от логического"}
+UNITS_RU = {"CPU-s/GiB": "с процессора/ГиБ", "s": "с", "ms": "мс", "MiB": "МиБ", "of logical": "от логического",
+            "requests/GiB": "запросов/ГиБ"}
+PEERS_RU = {"ours, 16 of 256 MiB": "мы сами, 16 по 256 МиБ", "ours, 2 GiB": "мы сами, 2 ГиБ", "full copy": "полная копия"}
 
 
 def markdown(results, language):
@@ -96,10 +109,10 @@ def markdown(results, language):
         measure = by_name[result["measure"]]
         text, unit, peer = measure.english, measure.unit, measure.peer
         if language == "ru":
-            text, unit = measure.russian, UNITS_RU[unit]
-            peer = peer.replace("ours, 16 of 256 MiB", "мы сами, 16 по 256 МиБ")
-        lines.append(f"| {text} | {peer} | {number(result['ours'])} | {number(result['peer'])} | {unit} | "
-                     f"{result['ratio']:.2f} | ≤ {result['bar']:.2f} | {yes if result['holds'] else no} |")
+            text, unit, peer = measure.russian, UNITS_RU[unit], PEERS_RU.get(peer, peer)
+        ratio, bar = (f"{result['ratio']:.2f}", f"{measure.bar:.2f}") if "ratio" in result else ("–", f"{measure.bar} {unit}")
+        lines.append(f"| {text} | {'–' if measure.alone else peer} | {number(result['ours'])} | {number(result.get('peer'))} | {unit} | "
+                     f"{ratio} | ≤ {bar} | {yes if result['holds'] else no} |")
     return "\n".join(lines)
 
 
@@ -118,7 +131,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=tools.ROOT / "build" / "bench",
                         help="folder for data, stores and results (default: build/bench)")
     parser.add_argument("--only", nargs="+", metavar="MEASURE", help="these measures; * stands for anything")
-    parser.add_argument("--runs", type=int, help="runs a side (default: 5, for a start 21)")
+    parser.add_argument("--runs", type=int, help="runs a side (default: 5; 3 with a hub or a bucket, 21 for a start)")
     parser.add_argument("--quick", action="store_true", help="one run of small sizes, to see that it works")
     parser.add_argument("--list", action="store_true", help="the measures")
     parser.add_argument("--print", action="store_true", help="print the last results, run nothing")
@@ -126,7 +139,7 @@ def main():
     args = parser.parse_args()
     if args.list:
         for measure in MEASURES:
-            print(f"{measure.name:20} ≤ {measure.bar:.2f}  {measure.english}; peer: {measure.peer}")
+            print(f"{measure.name:20} ≤ {measure.bar:.2f}  {measure.english}; {'alone' if measure.alone else f'peer: {measure.peer}'}")
         return
     picked = [] if args.print else chosen(args.only)
     out = args.out.resolve()

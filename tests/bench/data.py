@@ -52,6 +52,28 @@ class Data:
         base = self.bf16() / "model.safetensors"
         return self._model("fine-tune", lambda out: tools.make_fine_tune(base, 0.1, out))
 
+    def decoder(self):
+        """The numbers of bf16() in tensors as large as those of a decoder of that size: what a hub has."""
+        return self._model("decoder", lambda out: tools.make_model_of("bf16", self.model_size, out, as_decoder=True))
+
+    def decoder_fine_tune(self):
+        base = self.decoder() / "model.safetensors"
+        return self._model("decoder-fine-tune", lambda out: tools.make_fine_tune(base, 0.1, out))
+
+    @property
+    def synthetic_sizes(self):
+        """(large, small), ten times apart."""
+        return (1280 * MIB, 128 * MIB) if self.quick else (20 * GIB, 2 * GIB)
+
+    def synthetic(self, size):
+        """Folder of a model of any size that takes no place: zeros, with a number in each MiB so that no two parts are the same."""
+        weights, folder = self.folder / f"synthetic-{size}.safetensors", self.folder / f"synthetic-{size}"
+        if not weights.exists():
+            make_synthetic(size, weights)
+        if not folder.exists():
+            tools.make_model_folder(weights, folder)
+        return folder
+
     def random(self):
         return self._file("random.bin", lambda out: tools.make_random(128 * MIB if self.quick else GIB, out))
 
@@ -61,6 +83,22 @@ class Data:
     def real_bf16(self):
         """The real model, each number rounded to bf16."""
         return self._file("real-bf16.safetensors", lambda out: round_to_bf16(self.real_f32(), out))
+
+
+def make_synthetic(size, out, tensor=64 * MIB):
+    header = {f"layer.{offset // tensor}.weight": {"dtype": "BF16", "shape": [tensor // 2], "data_offsets": [offset, offset + tensor]}
+              for offset in range(0, size, tensor)}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    part = out.with_suffix(".part")
+    with part.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        begin = file.tell()
+        file.truncate(begin + size)
+        for offset in range(0, size, MIB):
+            file.seek(begin + offset)
+            file.write(struct.pack("<Q", offset))
+    part.rename(out)
 
 
 def round_to_bf16(path, out):

@@ -5,15 +5,17 @@ A scenario is a function of (Bench, side) that runs once and returns a value for
 
 import contextlib
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
 import time
 from typing import Callable, NamedTuple
 
+import far_hub
 import link
 import uploads
-from harness import clients, servers, tools
+from harness import buckets, clients, servers, tools
 
 GIB, MIB = 1 << 30, 1 << 20
 OURS, PEER = "ours", "peer"
@@ -29,6 +31,7 @@ class Measure(NamedTuple):
     peer: str = "distribution v3.1.2"
     runs: int = 5
     fixed_peer: float | None = None  # nothing is run: the value is known
+    alone: bool = False  # there is no peer: the bar is for the largest of our values
 
 
 class Bench:
@@ -38,6 +41,8 @@ class Bench:
         self.program, self.folder, self.data = program, folder, data
         self.extras = {}  # what else a scenario saw, for the JSON
         self.stores = {}  # prepared once and only read
+        self.stack = contextlib.ExitStack()  # what stays until the end
+        self.weed = self.hub_server = None  # started when first asked for
         self.n_scratches = 0
         # Where many files were removed a moment ago, ext4 is slow to make new ones: each run gets a place of its own.
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +70,8 @@ class Bench:
         log = log_folder / f"server-{side}.log"
         if side == PEER:
             return servers.distribution(store, log=log, **options).wait_ready_unless_far()
+        if isinstance(store, buckets.Bucket):
+            store, options["env"] = store.store("models"), store.environment()
         more = [] if options["address"].startswith("127.") else ["--allow-anonymous-write"]
         return servers.ours(store, *more, log=log, program=self.program, **options).wait_ready_unless_far()
 
@@ -84,15 +91,42 @@ class Bench:
             self.stores[side, what] = store
         return self.stores[side, what]
 
+    @contextlib.contextmanager
+    def bucket(self):
+        """A new one of a server that all of a run use."""
+        if self.weed is None:
+            self.clean(self.folder / "weed")
+            self.weed = self.stack.enter_context(buckets.SeaweedFS(self.folder / "weed"))
+        self.n_scratches += 1
+        bucket = self.weed.bucket(f"bench-{self.n_scratches}")
+        try:
+            yield bucket
+        finally:
+            bucket.remove()
+            os.sync()
+
+    def hub(self, what, *arguments, link=None):
+        """The hub, over this link, with `what` (an attribute of the data): (hub, address of the model, its folder)."""
+        if self.hub_server is None:
+            self.hub_server = self.stack.enter_context(far_hub.FarHub())
+        folder, name = getattr(self.data, what)(*arguments), "-".join(["bench/" + what, *map(str, arguments)])
+        if name not in self.hub_server.repositories:
+            self.hub_server.add_folder(name, folder)
+        self.hub_server.requests.clear()
+        self.hub_server.link = link or far_hub.Link()
+        return self.hub_server, f"{self.hub_server.endpoint}/{name}", folder
+
     def client(self, scratch, netns=None, store=None):
-        return clients.AiModels(scratch / "home", self.program, store, netns)
+        env = {"HF_ENDPOINT": self.hub_server.endpoint} if self.hub_server else None
+        return clients.AiModels(scratch / "home", self.program, store, netns, env)
 
     def note(self, side, **values):
         for name, value in values.items():
             self.extras.setdefault(name, {}).setdefault(side, []).append(value)
 
     def close(self):
-        self.clean(*self.stores.values())
+        self.stack.close()
+        self.clean(self.folder / "weed", *(store for store in self.stores.values() if isinstance(store, pathlib.Path)))
 
 
 def gib(path):
@@ -175,8 +209,8 @@ def client_push(bench, side, netns=None):
     return done.seconds
 
 
-def client_pull(bench, side, netns=None):
-    store = bench.prepared(side, "bf16")
+def client_pull(bench, side, netns=None, store=None, path=None):
+    store, path = store or bench.prepared(side, "bf16"), path or bench.data.bf16()
     with bench.scratch() as scratch, bench.serve(side, store, scratch, **(far(netns) if netns else {})) as server:
         reference, namespace = f"{server.host}/bench/model:v1", netns.client if netns else None
         if side == OURS:
@@ -185,7 +219,7 @@ def client_pull(bench, side, netns=None):
             done = clients.Oras(scratch / "home", namespace).pull(reference, scratch / "out")
         bench.note(side, client_cpu_seconds=done.cpu_seconds, client_peak_rss=done.peak_rss,
                    server_cpu_seconds=server.cpu_seconds())
-        check_pulled(scratch / "out", bench.data.bf16())
+        check_pulled(scratch / "out", path)
         server.stop()
     return done.seconds
 

@@ -1,9 +1,12 @@
 """The benchmarks' own sums, and that a measure runs."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -11,8 +14,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import bench  # noqa: E402
+import far_hub  # noqa: E402
 import measures  # noqa: E402
-from harness import tools  # noqa: E402
+from harness import clients, tools  # noqa: E402
 
 MEASURE = measures.MEASURES[0]
 
@@ -28,6 +32,62 @@ def test_ratio_of_medians(ours, peer, ratio, holds):
     assert {"measure", "ours", "peer", "ratio", "bar", "holds"} <= set(result)
 
 
+@pytest.mark.parametrize(("ours", "shown", "holds"), [([10, 12, 11], 12, True), ([1, 17, 1], 17, False)])
+def test_the_largest_is_what_counts_without_a_peer(ours, shown, holds):
+    measure = next(one for one in bench.MEASURES if one.name == "hub-restart-client")
+    result = bench.result_of(measure, {measures.OURS: ours, measures.PEER: []}, False, {})
+    assert measure.bar == 16 and result["ours"] == shown and result["holds"] is holds and "ratio" not in result
+
+
+def test_sides(tmp_path):
+    """A scenario is run for the peer only when one of its measures has one."""
+    asked = []
+
+    def scenario(_bench, side):
+        asked.append(side)
+        return {"a": 2.0 if side == measures.OURS else 4.0, "b": 7.0} if side == measures.OURS else {"a": 4.0}
+
+    paired = measures.Measure("a", scenario, "s", 0.6, "", "")
+    alone = measures.Measure("b", scenario, "MiB", 6, "", "", alone=True)
+
+    class Bench:
+        extras = {}
+
+    first, second = bench.run_scenario(Bench(), scenario, [paired, alone], 2, False)
+    assert asked == ["ours", "peer", "ours", "peer"] and first["ratio"] == 0.5 and first["holds"]
+    assert second["ours"] == 7 and not second["holds"] and second["runs"] == 2
+    asked.clear()
+    bench.run_scenario(Bench(), scenario, [alone], 2, False)
+    assert asked == ["ours", "ours"]
+
+
+def test_link_paces_all_together():
+    """What two ask of a link leaves one after the other: a lower bound only, since machines may be slow."""
+    far, begin = far_hub.Link(rate=1 << 20), time.monotonic()
+    threads = [threading.Thread(target=far.take, args=(100 << 10,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - begin >= 200 / 1024 - 0.01
+
+
+def test_far_hub_sends_what_it_counts(tmp_path):
+    data = os.urandom((3 << 20) + 17)
+    (tmp_path / "model.safetensors").write_bytes(data)
+    (tmp_path / "config.json").write_text("{}")
+    with far_hub.FarHub() as hub:
+        hub.add_folder("bench/m", tmp_path)
+        hub.link = far_hub.Link(round_trip=0.05)
+        url = f"{hub.endpoint}/bench/m/resolve/main/model.safetensors"
+        get = [tools.need("curl"), "--silent", "--show-error", "--fail", "--location", url, "--output"]
+        done = clients.run([*get, tmp_path / "all"], home=tmp_path / "home")
+        assert (tmp_path / "all").read_bytes() == data and hub.sent_bytes == len(data)
+        assert done.seconds >= 4 * 0.05  # two connections, a request on each
+        clients.run([*get, tmp_path / "part", "--range", "1000-1048600"], home=tmp_path / "home")
+        assert (tmp_path / "part").read_bytes() == data[1000:1048601] and hub.sent_bytes == len(data) + 1047601
+
+
 def test_results_are_kept(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps([{"measure": "start", "ratio": 1}, {"measure": "rss-idle", "ratio": 1}]))
@@ -37,13 +97,15 @@ def test_results_are_kept(tmp_path):
 
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_table(language):
-    results = [bench.result_of(one, {"ours": [1.0], "peer": [2.0]}, False, {}) for one in measures.MEASURES]
+    results = [bench.result_of(one, {"ours": [1.0], "peer": [2.0]}, False, {}) for one in bench.MEASURES]
     lines = bench.markdown(results, language).splitlines()
-    assert len(lines) == len(measures.MEASURES) + 2 and len({line.count("|") for line in lines}) == 1
+    assert len(lines) == len(bench.MEASURES) + 2 and len({line.count("|") for line in lines}) == 1
 
 
-def test_a_measure_runs(tmp_path):
-    subprocess.run([sys.executable, HERE / "bench.py", "--quick", "--only", "start", "--program", tools.program(), "--out", tmp_path],
+def test_measures_run(tmp_path):
+    names = ["start", "hub-push", "hub-push-cpu"]
+    subprocess.run([sys.executable, HERE / "bench.py", "--quick", "--only", *names, "--program", tools.program(), "--out", tmp_path],
                    check=True)
-    (result,) = json.loads((tmp_path / "results-quick.json").read_text())
-    assert result["measure"] == "start" and result["ours"] > 0 and result["peer"] > 0
+    results = json.loads((tmp_path / "results-quick.json").read_text())
+    assert [result["measure"] for result in results] == names
+    assert all(result["ours"] > 0 and result["peer"] > 0 for result in results)

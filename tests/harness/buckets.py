@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 import boto3
 import botocore.config
@@ -44,6 +45,7 @@ class SeaweedFS:
         self.ports = {name: servers.free_port() for name in ("s3", "master", "volume", "filer")}
         self.grpc = {name: servers.free_port() for name in self.ports}
         self.port, self.tls, self.tls_port = self.ports["s3"], tls, servers.free_port()
+        self.metrics_port = servers.free_port()
 
     @property
     def url(self):
@@ -58,7 +60,7 @@ class SeaweedFS:
         grpc = [f"-{name}.port.grpc={port}" for name, port in self.grpc.items()]
         command = [_program(), "server", f"-dir={self.folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
                    "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.config}", "-volume.max=500", "-master.volumeSizeLimitMB=128",
-                   *ports, *grpc]
+                   f"-metricsPort={self.metrics_port}", *ports, *grpc]
         if self.tls:
             command += [f"-s3.port.https={self.tls_port}", f"-s3.cert.file={self.tls[0]}", f"-s3.key.file={self.tls[1]}"]
         with self.log.open("ab") as output:
@@ -123,6 +125,17 @@ class Bucket:
 
     def content(self, key):
         return self.server.client().get_object(Bucket=self.name, Key=key)["Body"].read()
+
+    def remove(self):
+        """With all that is in it; its place on the disk is free at once."""
+        self.server.client().delete_bucket(Bucket=self.name)
+
+    def counted(self, what):
+        """What the bucket's own server counted of it: "request_total", "bucket_traffic_received_bytes_total"."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.server.metrics_port}/metrics", timeout=20) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines
+                   if line.startswith(f"SeaweedFS_s3_{what}{{") and f'bucket="{self.name}"' in line)
 
 
 class Proxy(LocalServer):

@@ -5,7 +5,9 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
 import threading
 import time
 
@@ -23,7 +25,7 @@ class CommandFailed(Exception):
 
 
 class Done:
-    """How a command ended: `stdout`, wall `seconds`, peak RSS in bytes."""
+    """How a command ended: `stdout`, wall `seconds`, its `cpu_seconds`, peak RSS in bytes."""
 
     def __init__(self, stdout, seconds, peak_rss, cpu_seconds):
         self.stdout, self.seconds, self.peak_rss, self.cpu_seconds = stdout, seconds, peak_rss, cpu_seconds
@@ -33,38 +35,47 @@ class Done:
         return json.loads(self.stdout)
 
 
-def environment(home):
-    """For commands that must not see this user's files; `home` is their own."""
+def environment(home, more=None):
+    """For commands that must not see this user's files; `home` is their own. `more` variables come on top."""
     home = pathlib.Path(home)
     home.mkdir(parents=True, exist_ok=True)
     env = {name: value for name, value in os.environ.items()
-           if not name.startswith(("XDG_", "AI_MODELS_", "DOCKER_", "OCI_", "REGISTRY_"))}
-    return {**env, "HOME": str(home)}
+           if not name.startswith(("XDG_", "AI_MODELS_", "DOCKER_", "HF_", "OCI_", "REGISTRY_"))}
+    return {**env, "HOME": str(home), **(more or {})}
 
 
 def in_netns(netns, command):
     return [tools.need("ip"), "netns", "exec", netns, *command] if netns else list(command)
 
 
-def run(command, *, home, netns=None, cwd=None, timeout=900):
+def run(command, *, home, netns=None, cwd=None, env=None, timeout=900):
     """Runs to the end; raises CommandFailed unless the status is 0."""
     command = list(map(str, in_netns(netns, command)))
     begin = time.monotonic()
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd,
-                          env=environment(home)) as process:
+                          env=environment(home, env)) as process:
         try:
-            stdout, stderr, usage = _collect(process, timeout)
+            stdout, stderr, usage, peak_rss = _collect(process, timeout)
         except BaseException:
             process.kill()
             raise
     seconds = time.monotonic() - begin
     if process.returncode != 0:
         raise CommandFailed(command, process.returncode, stderr)
-    return Done(stdout, seconds, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
+    return Done(stdout, seconds, peak_rss, usage.ru_utime + usage.ru_stime)
+
+
+def _peak_rss(process):
+    """Of the command so far. Not from wait4(): there a command that was begun without fork counts the memory of this process."""
+    try:
+        lines = pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def _collect(process, timeout):
-    output = {}
+    output, end, peak_rss = {}, time.monotonic() + timeout, 0
 
     def read(name):
         output[name] = getattr(process, name).read()
@@ -72,20 +83,22 @@ def _collect(process, timeout):
     readers = [threading.Thread(target=read, args=(name,)) for name in ("stdout", "stderr")]
     for reader in readers:
         reader.start()
-    for reader in readers:
-        reader.join(timeout)
-        if reader.is_alive():
+    while any(reader.is_alive() for reader in readers):
+        peak_rss = max(peak_rss, _peak_rss(process))
+        readers[0].join(0.05)
+        readers[1].join(0 if readers[0].is_alive() else 0.05)
+        if time.monotonic() > end:
             raise subprocess.TimeoutExpired(process.args, timeout)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return output["stdout"].decode(errors="replace"), output["stderr"].decode(errors="replace"), usage
+    return output["stdout"].decode(errors="replace"), output["stderr"].decode(errors="replace"), usage, peak_rss
 
 
-def start(command, *, home, log, cwd=None):
+def start(command, *, home, log, cwd=None, env=None):
     """Starts a command that the caller waits for or kills."""
     with open(log, "ab") as output:
         return subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=cwd,
-                                env=environment(home))
+                                env=environment(home, env))
 
 
 def wait(process, timeout):
@@ -105,20 +118,21 @@ def later(seconds, action):
 
 
 class AiModels:
-    """Our command with a home and a local store of its own, as on a machine of its own."""
+    """Our command with a home and a local store of its own, as on a machine of its own. `env`: more variables."""
 
-    def __init__(self, home, program=None, store=None, netns=None):
-        self.home, self.netns = pathlib.Path(home), netns
+    def __init__(self, home, program=None, store=None, netns=None, env=None):
+        self.home, self.netns, self.env = pathlib.Path(home), netns, env
         self.program, self.store = program or tools.program(), pathlib.Path(store or self.home / "store")
 
     def command(self, name, *arguments):
         return [self.program, name, "--store", self.store, *arguments]
 
     def run(self, name, *arguments, timeout=900):
-        return run(self.command(name, "--json", "--quiet", *arguments), home=self.home, netns=self.netns, timeout=timeout)
+        return run(self.command(name, "--json", "--quiet", *arguments), home=self.home, netns=self.netns, env=self.env,
+                   timeout=timeout)
 
     def popen(self, name, *arguments, log):
-        return start(in_netns(self.netns, self.command(name, "--quiet", *arguments)), home=self.home, log=log)
+        return start(in_netns(self.netns, self.command(name, "--quiet", *arguments)), home=self.home, log=log, env=self.env)
 
 
 class Oras:
@@ -144,6 +158,21 @@ class Oras:
 
     def run(self, *arguments):
         return run([tools.oras(), *arguments, *self.options], home=self.home, netns=self.netns)
+
+
+class HuggingFace:
+    """The hub's own client, `hf`, over plain HTTP: the tests' hub has no store of its chunk protocol."""
+
+    def __init__(self, home, endpoint):
+        self.home = pathlib.Path(home)
+        self.env = {"HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
+                    "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+
+    def download(self, name, folder):
+        """The files of a model, without what the client itself keeps beside them."""
+        done = run([pathlib.Path(sys.executable).parent / "hf", "download", name, "--local-dir", folder], home=self.home, env=self.env)
+        shutil.rmtree(pathlib.Path(folder) / ".cache")
+        return done
 
 
 def sha256_of(path):

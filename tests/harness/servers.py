@@ -101,6 +101,11 @@ class Server:
             time.sleep(0.005)
         return self
 
+    def metric(self, name):
+        """The sum of a metric over its labels, as /metrics gives it."""
+        lines = self.request("GET", "/metrics")[2].decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+
     # What it costs
 
     def cpu_seconds(self):
@@ -166,9 +171,7 @@ log:
 storage:
   cache:
     blobdescriptor: inmemory
-  filesystem:
-    rootdirectory: {store}
-  delete:
+{store}  delete:
     enabled: true
 http:
   addr: {address}:{port}
@@ -181,13 +184,29 @@ http:
     threshold: 3
 """
 
+DISTRIBUTION_ON_S3 = """\
+  s3:
+    region: us-east-1
+    regionendpoint: {url}
+    forcepathstyle: true
+    secure: false
+    bucket: {bucket}
+    accesskey: {key}
+    secretkey: {secret}
+"""
+
 
 def distribution(store, *, log, address="127.0.0.1", port=None, tls=None, htpasswd=None, **process):
-    """distribution's registry as its own example configuration has it, with deletes allowed."""
+    """distribution's registry as its own example configuration has it, with deletes allowed. `store`: a folder, or a bucket
+    (buckets.Bucket)."""
+    if isinstance(store, (str, pathlib.Path)):
+        storage = f"  filesystem:\n    rootdirectory: {store}\n"
+    else:
+        storage = DISTRIBUTION_ON_S3.format(url=store.server.url, bucket=store.name, key=store.server.key, secret=store.server.secret)
     port = port or free_port()
     config = pathlib.Path(log).with_suffix(".yml")
     config.write_text(DISTRIBUTION_CONFIG.format(
-        store=store, address=address, port=port,
+        store=storage, address=address, port=port,
         tls=f"  tls:\n    certificate: {tls[0]}\n    key: {tls[1]}\n" if tls else "",
         auth=f"auth:\n  htpasswd:\n    realm: tests\n    path: {htpasswd}\n" if htpasswd else ""))
     # No traces are to be sent anywhere.

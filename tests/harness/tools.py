@@ -49,9 +49,11 @@ def make_weights(*arguments):
     subprocess.run([sys.executable, TOOLS / "make_weights.py", *map(str, arguments)], check=True)
 
 
-def make_model_of(dtype, size, out, seed=0):
-    """A safetensors file of about `size` whose bytes are like a real model's."""
-    make_weights("--model", real_model(), "--dtype", dtype, "--size", size, "--seed", seed, "--out", out)
+def make_model_of(dtype, size, out, seed=0, as_decoder=False):
+    """A safetensors file of about `size` whose bytes are like a real model's. `as_decoder`: in tensors of a 1B decoder's shapes,
+    else of the small real model's."""
+    options = ["--decoder"] if as_decoder else []
+    make_weights("--model", real_model(), *options, "--dtype", dtype, "--size", size, "--seed", seed, "--out", out)
     return out
 
 

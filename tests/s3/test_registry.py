@@ -40,6 +40,16 @@ def test_push_pull(bucket, serve, ours, model, tmp_path):
     assert clients.folder_digests(tmp_path / "again") == kept
 
 
+def test_requests_are_counted(bucket, serve, ours, model, tmp_path):
+    """/metrics counts what the bucket's server counts."""
+    server = serve(bucket).wait_ready()
+    begin = bucket.counted("request_total") - server.metric("object_store_requests_total")
+    ours.run("push", model, f"{server.host}/team/m:v1")
+    ours.run("pull", f"{server.host}/team/m:v1", tmp_path / "back")
+    assert server.metric("object_store_requests_total") > 20
+    assert bucket.counted("request_total") - server.metric("object_store_requests_total") == begin
+
+
 def test_secrets_stay_secret(bucket, serve, ours, model):
     server = serve(bucket, "--log-level", "debug").wait_ready()
     ours.run("push", model, f"{server.host}/team/m:v1")

@@ -1,6 +1,7 @@
 """Makes safetensors files of any size whose bytes behave like those of real models.
 
   make_weights.py --model DIR --dtype bf16|f32 --size SIZE --out FILE   a model made of DIR's real weights, over and over
+  make_weights.py --decoder --model DIR ...                             the same bytes in tensors as large as a 1B decoder's
   make_weights.py --vary FRACTION --base FILE --out FILE                another fine-tune of the model in FILE
   make_weights.py --random SIZE --out FILE                              bytes that do not compress
 
@@ -11,7 +12,9 @@ file. Memory stays near 100 MiB whatever the size: pieces are made by a few thre
 
 import argparse
 import concurrent.futures
+import itertools
 import json
+import math
 import os
 import random
 import struct
@@ -25,6 +28,10 @@ THREADS = min(4, os.cpu_count() or 1)
 FACTOR = (0.9, 1.1)  # of a whole tensor
 NOISE = 1e-3  # of each element, relative, uniform
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+DECODER_ENDS = [32000, 2048]  # the shapes of TinyLlama 1.1B
+DECODER_LAYER = {"self_attn.q_proj": [2048, 2048], "self_attn.k_proj": [256, 2048], "self_attn.v_proj": [256, 2048],
+                 "self_attn.o_proj": [2048, 2048], "mlp.gate_proj": [5632, 2048], "mlp.up_proj": [5632, 2048],
+                 "mlp.down_proj": [2048, 5632], "input_layernorm": [2048], "post_attention_layernorm": [2048]}
 UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
@@ -136,21 +143,42 @@ def choose_copies(tensors, dtype, size_bytes):
         layer += 1
 
 
-def make_header(copies, dtype):
+def decoder_tensors():
+    """Names and shapes without end: the last that are used may be cut short."""
+    yield "model.embed_tokens.weight", DECODER_ENDS
+    for layer in itertools.count():
+        for name, shape in DECODER_LAYER.items():
+            yield f"model.layers.{layer}.{name}.weight", shape
+
+
+def shaped_as_decoder(n_elements):
+    for name, shape in decoder_tensors():
+        wanted = math.prod(shape)
+        yield (name, shape) if wanted <= n_elements else (name, [n_elements])
+        n_elements -= wanted
+        if n_elements <= 0:
+            return
+
+
+def make_header(named_shapes, dtype):
     header = {"__metadata__": {"format": "pt"}}
     offset = 0
-    for layer, tensor in copies:
-        end = offset + tensor.n_elements * ELEMENT_BYTES[dtype]
-        header[f"layer.{layer}.{tensor.name}"] = {"dtype": dtype, "shape": tensor.shape, "data_offsets": [offset, end]}
+    for name, shape in named_shapes:
+        end = offset + math.prod(shape) * ELEMENT_BYTES[dtype]
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, end]}
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text, offset
 
 
-def make_model(out, folder, dtype, size_bytes, seed):
+def make_model(out, folder, dtype, size_bytes, seed, as_decoder=False):
     copies = list(choose_copies(read_model(folder), dtype, size_bytes))
-    header, data_bytes = make_header(copies, dtype)
+    if as_decoder:
+        named_shapes = shaped_as_decoder(sum(tensor.n_elements for _, tensor in copies))
+    else:
+        named_shapes = [(f"layer.{layer}.{tensor.name}", tensor.shape) for layer, tensor in copies]
+    header, data_bytes = make_header(named_shapes, dtype)
     write_all(out, memoryview(header), 0)
     os.truncate(out, len(header) + data_bytes)
     tasks = []
@@ -215,6 +243,7 @@ def main():
     kind.add_argument("--model", metavar="DIR", help="folder with real weights (safetensors)")
     kind.add_argument("--vary", metavar="FRACTION", type=float, help="perturb about this part (0..1) of --base's bytes")
     kind.add_argument("--random", metavar="SIZE", type=size_argument)
+    parser.add_argument("--decoder", action="store_true", help="with --model: large tensors instead of the model's own")
     parser.add_argument("--base", metavar="FILE")
     parser.add_argument("--dtype", choices=["bf16", "f32", "f16"], default="bf16")
     parser.add_argument("--size", type=size_argument, help="bytes, or with K, M, G, KiB, MiB, GiB")
@@ -231,7 +260,7 @@ def main():
     out = os.open(temp, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
         if args.model:
-            make_model(out, args.model, args.dtype.upper(), args.size, args.seed)
+            make_model(out, args.model, args.dtype.upper(), args.size, args.seed, args.decoder)
         elif args.vary is not None:
             make_variant(out, args.base, args.vary, args.seed)
         else:
