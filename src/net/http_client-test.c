@@ -350,6 +350,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
+  fixture_multiplexed = argc > 1 && strcmp (argv[1], "multiplexed") == 0;
   g_test_add_func ("/http-client/urls", test_urls);
   g_test_add_func ("/http-client/retries", test_retries);
   g_test_add_func ("/http-client/error-body", test_error_body);

@@ -18,6 +18,7 @@ struct HttpClient {
   GMutex lock;
   GQueue idle;             /* HttpHandle, last used first */
   GHashTable *credentials; /* origin -> Authorization value */
+  HttpLoop *loop;          /* when multiplexed */
 };
 
 /* One call on its way through redirects and retries. */
@@ -60,6 +61,8 @@ http_client_new (const HttpClientConfig *config, GError **error)
   self->config.user_agent = g_strdup (config->user_agent != NULL ? config->user_agent
                                                                  : "ai-models/" AI_MODELS_VERSION);
   self->config.ca_file = g_strdup (config->ca_file);
+  self->config.ca_pem = g_strdup (config->ca_pem);
+  self->config.client_pem = g_strdup (config->client_pem);
   self->config.proxy = g_strdup (config->proxy);
   self->config.connect_timeout_ms = or_default (config->connect_timeout_ms, 10 * 1000);
   self->config.no_progress_timeout_ms = or_default (config->no_progress_timeout_ms, 30 * 1000);
@@ -69,6 +72,8 @@ http_client_new (const HttpClientConfig *config, GError **error)
   g_mutex_init (&self->lock);
   g_queue_init (&self->idle);
   self->credentials = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+  if (config->multiplexed)
+    self->loop = http_loop_new ();
   return self;
 }
 
@@ -78,10 +83,13 @@ http_client_free (HttpClient *self)
   if (self == NULL)
     return;
   g_queue_clear_full (&self->idle, handle_free);
+  http_loop_free (self->loop);
   g_hash_table_unref (self->credentials);
   g_mutex_clear (&self->lock);
   g_free ((char *) self->config.user_agent);
   g_free ((char *) self->config.ca_file);
+  g_free ((char *) self->config.ca_pem);
+  g_free ((char *) self->config.client_pem);
   g_free ((char *) self->config.proxy);
   g_free (self);
 }
@@ -144,13 +152,39 @@ return_handle (HttpClient *self, HttpHandle *handle)
 }
 
 static void
+set_blob (CURL *easy, CURLoption option, const char *text)
+{
+  struct curl_blob blob = { .data = (void *) text, .len = text != NULL ? strlen (text) : 0 };
+  if (text != NULL)
+    curl_easy_setopt (easy, option, &blob);
+}
+
+static void
+set_tls_options (const HttpClientConfig *config, CURL *easy)
+{
+  if (config->ca_file != NULL)
+    curl_easy_setopt (easy, CURLOPT_CAINFO, config->ca_file);
+  set_blob (easy, CURLOPT_CAINFO_BLOB, config->ca_pem);
+  set_blob (easy, CURLOPT_SSLCERT_BLOB, config->client_pem);
+  set_blob (easy, CURLOPT_SSLKEY_BLOB, config->client_pem);
+  if (config->insecure_skip_verify)
+    {
+      curl_easy_setopt (easy, CURLOPT_SSL_VERIFYPEER, 0L);
+      curl_easy_setopt (easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+}
+
+static void
 set_common_options (Call *self, CURL *easy)
 {
   const HttpClientConfig *config = &self->client->config;
   curl_easy_setopt (easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt (easy, CURLOPT_QUICK_EXIT, 1L); /* a cancelled call does not wait for the resolver */
   curl_easy_setopt (easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt (easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1); /* fastest for bulk */
+  /* HTTP/1.1 is fastest for bulk. */
+  curl_easy_setopt (easy, CURLOPT_HTTP_VERSION,
+                    (long) (config->multiplexed ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt (easy, CURLOPT_PIPEWAIT, config->multiplexed ? 1L : 0L);
   curl_easy_setopt (easy, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt (easy, CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt (easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -161,13 +195,7 @@ set_common_options (Call *self, CURL *easy)
   curl_easy_setopt (easy, CURLOPT_USERAGENT, config->user_agent);
   if (!self->resendable)
     curl_easy_setopt (easy, CURLOPT_MAXAGE_CONN, CAUTIOUS_AGE_S);
-  if (config->ca_file != NULL)
-    curl_easy_setopt (easy, CURLOPT_CAINFO, config->ca_file);
-  if (config->insecure_skip_verify)
-    {
-      curl_easy_setopt (easy, CURLOPT_SSL_VERIFYPEER, 0L);
-      curl_easy_setopt (easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
+  set_tls_options (config, easy);
   if (config->proxy != NULL)
     curl_easy_setopt (easy, CURLOPT_PROXY, config->proxy);
 }
@@ -264,6 +292,7 @@ send_once (Call *self, const char *method, gboolean sends_body, const HttpUrl *u
     .headers = make_headers (self, url, at_home),
     .sends_body = sends_body,
     .no_progress_timeout_ms = self->client->config.no_progress_timeout_ms,
+    .loop = self->client->loop,
   };
   gboolean done = http_transfer_run (&transfer, &self->failure, error);
   return_handle (self->client, handle);

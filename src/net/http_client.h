@@ -10,8 +10,12 @@ typedef struct HttpClient HttpClient;
 typedef struct {
   const char *user_agent; /* NULL: "ai-models/<version>" */
   const char *ca_file;    /* NULL: the system's */
+  const char *ca_pem;     /* in place of ca_file: its text */
+  const char *client_pem; /* certificate (chain) and private key, as text, for a server that asks for one; or NULL */
   gboolean insecure_skip_verify;
-  const char *proxy;             /* NULL: from the environment as curl reads it; "" none */
+  gboolean multiplexed; /* calls at the same time share a connection (HTTP/2): for many small ones. Sinks and uploads
+                           then run on a thread of the client's and must not block. */
+  const char *proxy;    /* NULL: from the environment as curl reads it; "" none */
   gint64 connect_timeout_ms;     /* 0: 10 s */
   gint64 no_progress_timeout_ms; /* 0: 30 s without a byte in either direction */
   guint max_attempts;            /* 0: 5 */

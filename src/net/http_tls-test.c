@@ -1,9 +1,7 @@
 /* The server under TLS, and its certificate's replacement while it serves. */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,34 +12,6 @@
 #include "net/net_fixture.h"
 
 #define RELOAD_MS 2500 /* the files are looked at each second */
-
-/* Writes a self-signed certificate for 127.0.0.1 with this name, and its key. */
-static void
-make_pair (const char *name, const char *certificate_file, const char *key_file)
-{
-  EVP_PKEY *key = EVP_EC_gen ("P-256");
-  X509 *certificate = X509_new ();
-  X509_set_version (certificate, 2);
-  ASN1_INTEGER_set (X509_get_serialNumber (certificate), (long) g_random_int_range (1, G_MAXINT));
-  X509_gmtime_adj (X509_getm_notBefore (certificate), -3600);
-  X509_gmtime_adj (X509_getm_notAfter (certificate), 3600);
-  X509_set_pubkey (certificate, key);
-  X509_NAME_add_entry_by_txt (X509_get_subject_name (certificate), "CN", MBSTRING_UTF8, (const guchar *) name, -1, -1,
-                              0);
-  X509_set_issuer_name (certificate, X509_get_subject_name (certificate));
-  X509_EXTENSION *alternative = X509V3_EXT_conf_nid (NULL, NULL, NID_subject_alt_name, "IP:127.0.0.1");
-  X509_add_ext (certificate, alternative, -1);
-  X509_EXTENSION_free (alternative);
-  X509_sign (certificate, key, EVP_sha256 ());
-  FILE *file = fopen (certificate_file, "w");
-  PEM_write_X509 (file, certificate);
-  fclose (file);
-  file = fopen (key_file, "w");
-  PEM_write_PrivateKey (file, key, NULL, NULL, 0, NULL, NULL);
-  fclose (file);
-  X509_free (certificate);
-  EVP_PKEY_free (key);
-}
 
 typedef struct {
   char *dir, *certificate, *key;
@@ -112,7 +82,7 @@ set_up (Fixture *self, gconstpointer data)
   g_assert_no_error (error);
   self->certificate = g_build_filename (self->dir, "tls.crt", NULL);
   self->key = g_build_filename (self->dir, "tls.key", NULL);
-  make_pair ("first", self->certificate, self->key);
+  fixture_make_certificate ("first", self->certificate, self->key);
   self->ctx = ctx_new ();
   HttpServerConfig config = {
     .listen_address = "127.0.0.1:0",
@@ -276,7 +246,7 @@ test_bad_files (Fixture *self, gconstpointer data)
 {
   g_autofree char *other = g_build_filename (self->dir, "other.crt", NULL);
   g_autofree char *other_key = g_build_filename (self->dir, "other.key", NULL);
-  make_pair ("other", other, other_key);
+  fixture_make_certificate ("other", other, other_key);
   const struct {
     const char *certificate, *key;
   } rows[] = {
@@ -306,7 +276,7 @@ swap_data (Fixture *self, const char *name)
   g_autofree char *fresh = g_build_filename (self->dir, "..data_tmp", NULL);
   g_autofree char *current = g_build_filename (self->dir, "..data", NULL);
   g_assert_true (file_make_dirs (version, NULL, &error));
-  make_pair (name, certificate, key);
+  fixture_make_certificate (name, certificate, key);
   g_assert_cmpint (symlink (name, fresh), ==, 0);
   g_assert_cmpint (rename (fresh, current), ==, 0);
 }
@@ -320,7 +290,7 @@ test_reload (Fixture *self, gconstpointer data)
   HttpCall call = { .method = "GET", .url = url };
   /* Replaced in place. */
   wait_for_name (self->port, "first");
-  make_pair ("second", self->certificate, self->key);
+  fixture_make_certificate ("second", self->certificate, self->key);
   wait_for_name (self->port, "second");
   /* Half-written: the old one stays, connections are made. */
   g_assert_true (g_file_set_contents (self->certificate, "-----BEGIN CERTIFICATE-----\nMIIB", -1, &error));
@@ -380,12 +350,12 @@ test_reload_under_load (Fixture *self, gconstpointer data)
     {
       g_autofree char *name = g_strdup_printf ("swap-%u", i);
       if (i % 3 == 0) /* now and then the two do not belong together for a moment */
-        make_pair (name, self->certificate, self->key);
+        fixture_make_certificate (name, self->certificate, self->key);
       else
         {
           g_autofree char *certificate = g_strconcat (self->certificate, ".new", NULL);
           g_autofree char *key = g_strconcat (self->key, ".new", NULL);
-          make_pair (name, certificate, key);
+          fixture_make_certificate (name, certificate, key);
           g_assert_cmpint (rename (certificate, self->certificate), ==, 0);
           g_usleep (10 * 1000);
           g_assert_cmpint (rename (key, self->key), ==, 0);

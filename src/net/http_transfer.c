@@ -225,8 +225,40 @@ set_options (HttpTransfer *self)
   curl_easy_setopt (easy, CURLOPT_WRITEFUNCTION, on_write);
   curl_easy_setopt (easy, CURLOPT_WRITEDATA, self);
   curl_easy_setopt (easy, CURLOPT_ERRORBUFFER, self->message);
+  if (self->loop != NULL) /* its connections outlive the handle */
+    return;
   curl_easy_setopt (easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
   curl_easy_setopt (easy, CURLOPT_CLOSESOCKETDATA, self->handle);
+}
+
+static CURLcode
+fail_stalled (HttpTransfer *self)
+{
+  g_snprintf (self->message, sizeof self->message, "no byte moved for %" G_GINT64_FORMAT " ms",
+              self->no_progress_timeout_ms);
+  return CURLE_OPERATION_TIMEDOUT;
+}
+
+/* As pump, on the loop's thread. */
+static CURLcode
+pump_beside_others (HttpTransfer *self)
+{
+  HttpLoopJob job = {
+    .easy = self->handle->easy,
+    .moved = &self->moved,
+    .no_progress_timeout_ms = self->no_progress_timeout_ms,
+  };
+  g_autoptr (GError) stop = NULL;
+  http_loop_add (self->loop, &job);
+  while (!http_loop_wait (self->loop, &job, MIN (POLL_MS, ctx_remaining_ms (self->ctx))))
+    if (!ctx_check (self->ctx, &stop))
+      {
+        http_loop_remove (self->loop, &job);
+        if (self->abort == NULL)
+          self->abort = g_steal_pointer (&stop);
+        break;
+      }
+  return job.stalled ? fail_stalled (self) : job.code;
 }
 
 /* Until done, cancelled, or without a byte for too long. The code is CURLE_OK when `abort` is set. */
@@ -250,10 +282,8 @@ pump (HttpTransfer *self)
         }
       else if (now_us - last_us > self->no_progress_timeout_ms * 1000)
         {
-          g_snprintf (self->message, sizeof self->message, "no byte moved for %" G_GINT64_FORMAT " ms",
-                      self->no_progress_timeout_ms);
           curl_multi_remove_handle (self->handle->multi, self->handle->easy);
-          return CURLE_OPERATION_TIMEDOUT;
+          return fail_stalled (self);
         }
       curl_multi_poll (self->handle->multi, NULL, 0, (int) MIN (POLL_MS, ctx_remaining_ms (self->ctx)), NULL);
     }
@@ -331,7 +361,7 @@ http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error)
   self->body = g_byte_array_new ();
   set_options (self);
   g_byte_array_set_size (self->handle->last_words, 0);
-  CURLcode code = pump (self);
+  CURLcode code = self->loop != NULL ? pump_beside_others (self) : pump (self);
   gboolean complete = code == CURLE_OK || self->body_capped
                       || (self->abort == NULL && code == CURLE_SEND_ERROR && salvage_answer (self));
   if (complete && self->abort == NULL && self->call->download != NULL && is_success (self))

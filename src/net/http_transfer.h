@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 
 #include "net/http_client.h"
+#include "net/http_loop.h"
 #include "net/http_url.h"
 
 #define HTTP_ERROR_BODY_LIMIT (64 * 1024)
@@ -35,6 +36,7 @@ typedef struct {
   struct curl_slist *headers;
   gboolean sends_body;
   gint64 no_progress_timeout_ms;
+  HttpLoop *loop; /* NULL: carried out on the calling thread, with the handle's own connections */
 
   guint status;
   GHashTable *reply_headers;

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -282,12 +284,45 @@ raw_script_request (RawScript *self, guint n)
   return g_ptr_array_index (self->requests, n);
 }
 
+void
+fixture_make_certificate (const char *name, const char *certificate_file, const char *key_file)
+{
+  EVP_PKEY *key = EVP_EC_gen ("P-256");
+  X509 *certificate = X509_new ();
+  X509_set_version (certificate, 2);
+  ASN1_INTEGER_set (X509_get_serialNumber (certificate), (long) g_random_int_range (1, G_MAXINT));
+  X509_gmtime_adj (X509_getm_notBefore (certificate), -3600);
+  X509_gmtime_adj (X509_getm_notAfter (certificate), 3600);
+  X509_set_pubkey (certificate, key);
+  X509_NAME_add_entry_by_txt (X509_get_subject_name (certificate), "CN", MBSTRING_UTF8, (const guchar *) name, -1, -1,
+                              0);
+  X509_set_issuer_name (certificate, X509_get_subject_name (certificate));
+  X509_EXTENSION *alternative = X509V3_EXT_conf_nid (NULL, NULL, NID_subject_alt_name, "IP:127.0.0.1");
+  X509_add_ext (certificate, alternative, -1);
+  X509_EXTENSION_free (alternative);
+  X509_sign (certificate, key, EVP_sha256 ());
+  FILE *file = fopen (certificate_file, "w");
+  PEM_write_X509 (file, certificate);
+  fclose (file);
+  file = fopen (key_file, "w");
+  PEM_write_PrivateKey (file, key, NULL, NULL, 0, NULL, NULL);
+  fclose (file);
+  X509_free (certificate);
+  EVP_PKEY_free (key);
+}
+
+gboolean fixture_multiplexed;
+
 HttpClient *
 fixture_client (gint64 no_progress_timeout_ms)
 {
   g_autoptr (GError) error = NULL;
   HttpClientConfig config = {
-    .retry_base_ms = 1, .no_progress_timeout_ms = no_progress_timeout_ms, .connect_timeout_ms = 2000, .proxy = ""
+    .retry_base_ms = 1,
+    .no_progress_timeout_ms = no_progress_timeout_ms,
+    .connect_timeout_ms = 2000,
+    .proxy = "",
+    .multiplexed = fixture_multiplexed,
   };
   HttpClient *client = http_client_new (&config, &error);
   g_assert_no_error (error);

@@ -55,6 +55,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (RawScript, raw_script_clear)
 
 /* A client that retries at once, and a URL of such a server for it; the caller frees both. */
 HttpClient *fixture_client (gint64 no_progress_timeout_ms);
+/* Whether those clients multiplex. */
+extern gboolean fixture_multiplexed;
 char *fixture_url (RawServer *server, const char *path);
 
 /* Body source of `size` bytes that repeat the alphabet; fails at `fail_at` when that is not 0. */
@@ -63,3 +65,6 @@ gpointer fixture_source_new (guint64 size, guint64 fail_at);
 /* The byte of it at `position`. */
 char fixture_byte (guint64 position);
 extern gint fixture_sources_alive;
+
+/* Writes a self-signed certificate for 127.0.0.1 with this name, and its key. */
+void fixture_make_certificate (const char *name, const char *certificate_file, const char *key_file);
