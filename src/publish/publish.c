@@ -7,7 +7,9 @@
 #include "domain/model_task.h"
 
 #define LOADED_FILE_LIMIT_BYTES (256u << 20) /* a shard index; formats-safetensors-diffusers.md 2 */
+/* Files on their way at once: so many, and as many small ones, which are little more than round trips. */
 #define N_PARALLEL_FILES 2
+#define SMALL_FILE_BYTES (1u << 20)
 
 typedef struct {
   Ctx *ctx;
@@ -108,8 +110,10 @@ typedef struct {
   const PublishPlan *plan;
   Repository *repository;
   const TransferEvents *events;
-  GArray *moving;      /* Moving */
-  guint next;          /* of them, atomic */
+  GArray *moving; /* Moving */
+  GMutex lock;
+  guint n_workers;     /* that have begun; the first ones take the largest files, the others the smallest */
+  guint first, last;   /* of `moving`, which nobody has taken yet: [first, last) */
   guint64 moved_bytes; /* atomic */
 } Run;
 
@@ -157,20 +161,34 @@ move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
   return FALSE;
 }
 
+/* The next file for a worker; NULL when there is none for it. */
+static Moving *
+take_file (Run *run, gboolean takes_large)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&run->lock);
+  if (run->first == run->last)
+    return NULL;
+  Moving *moving = &g_array_index (run->moving, Moving, takes_large ? run->first : run->last - 1);
+  if (!takes_large && moving->file->size_bytes > SMALL_FILE_BYTES)
+    return NULL;
+  run->first += takes_large ? 1 : 0;
+  run->last -= takes_large ? 0 : 1;
+  return moving;
+}
+
 static gboolean
 move_some (Ctx *ctx, gpointer data, GError **error)
 {
   Run *run = data;
-  guint index;
-  while ((index = (guint) g_atomic_int_add (&run->next, 1)) < run->moving->len)
-    {
-      Moving *moving = &g_array_index (run->moving, Moving, index);
-      if (!ctx_check (ctx, error) || !move_file (ctx, run, moving, error))
-        {
-          g_prefix_error (error, "%s: ", moving->file->target);
-          return FALSE;
-        }
-    }
+  g_mutex_lock (&run->lock);
+  gboolean takes_large = run->n_workers++ < N_PARALLEL_FILES;
+  g_mutex_unlock (&run->lock);
+  for (Moving *moving = take_file (run, takes_large); moving != NULL; moving = take_file (run, takes_large))
+    if (!ctx_check (ctx, error) || !move_file (ctx, run, moving, error))
+      {
+        g_prefix_error (error, "%s: ", moving->file->target);
+        return FALSE;
+      }
   return TRUE;
 }
 
@@ -236,8 +254,12 @@ publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const ch
   g_array_sort (moving, compare_size);
   PublishResult result = { .logical_bytes = plan->total_bytes };
   transfer_plan (events, plan->total_bytes, plan->n_files);
-  if (!workers_run (ctx, N_PARALLEL_FILES, move_some, &run, error)
-      || !put_manifest (ctx, &run, tag, &result.digest, error))
+  run.last = moving->len;
+  g_mutex_init (&run.lock);
+  gboolean done = workers_run (ctx, 2 * N_PARALLEL_FILES, move_some, &run, error)
+                  && put_manifest (ctx, &run, tag, &result.digest, error);
+  g_mutex_clear (&run.lock);
+  if (!done)
     return FALSE;
   result.moved_bytes = run.moved_bytes;
   *out_result = result;

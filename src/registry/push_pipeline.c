@@ -6,9 +6,9 @@
 #include "storage/chunk_plan.h"
 
 /* What of the content may be in memory between reading and sending. Must hold several batches. */
-#define BUDGET_BYTES (96u << 20)
+#define BUDGET_BYTES (64u << 20)
 /* A batch is asked about in one request and encoded by one worker. */
-#define BATCH_BYTES (24u << 20)
+#define BATCH_BYTES (16u << 20)
 /* The first one is so small, each other up to twice as large as the one before: sending starts soon. */
 #define FIRST_BATCH_BYTES (2u << 20)
 #define BATCH_CHUNKS 256u
@@ -68,7 +68,7 @@ struct PushPipeline {
 static void
 drop_data (BufferPool *buffers, Chunk *chunk)
 {
-  buffer_pool_give (buffers, g_steal_pointer (&chunk->data), chunk->size);
+  buffer_pool_give (buffers, g_steal_pointer (&chunk->data), chunk_frame_bound (chunk->size));
 }
 
 static void
@@ -174,13 +174,14 @@ make_plan (PushPipeline *self, GError **error)
   return TRUE;
 }
 
-/* Reads one chunk, hashing blob and chunk side by side. */
+/* Reads one chunk, hashing blob and chunk side by side. Its buffer is of the size of a frame's, so that one can become
+ * the other's. */
 static Chunk *
 cut_chunk (PushPipeline *self, guint64 offset_bytes, gsize size, guint unit_bytes, GError **error)
 {
   Chunk *chunk = g_new0 (Chunk, 1);
   Blake3 hash;
-  chunk->data = buffer_pool_take (self->buffers, size);
+  chunk->data = buffer_pool_take (self->buffers, chunk_frame_bound (size));
   chunk->size = size;
   chunk->unit_bytes = unit_bytes;
   chunk->offset_bytes = offset_bytes;
@@ -194,7 +195,8 @@ cut_chunk (PushPipeline *self, guint64 offset_bytes, gsize size, guint unit_byte
           g_free (chunk);
           return NULL;
         }
-      sha256_update (&self->blob_hash, chunk->data + done, n);
+      if (!self->config.is_unhashed)
+        sha256_update (&self->blob_hash, chunk->data + done, n);
       blake3_update (&hash, chunk->data + done, n);
       done += n;
     }

@@ -14,6 +14,7 @@ typedef gboolean (*AskKnown) (Ctx *ctx, gpointer data, const guint8 *digests, gs
 typedef struct {
   guint64 offset_bytes; /* where the pipeline starts in the content */
   Sha256 blob_hash;     /* over everything before it */
+  gboolean is_unhashed; /* the blob's hash is not wanted: `blob_hash` and digest say nothing */
   guint64 whole_until;  /* chunks that start before this are never sent as references */
   AskKnown ask;
   gpointer data;
@@ -34,7 +35,7 @@ typedef struct PushPipeline PushPipeline;
 PushPipeline *push_pipeline_new (Ctx *ctx, Reader *content, const PushPipelineConfig *config);
 /* Waits for the next frame up to `timeout_ms` (-1: until there is one). */
 PushNext push_pipeline_next (PushPipeline *self, gint64 timeout_ms, PushFrame *out_frame, GError **error);
-/* Digest of the whole content; after PUSH_END. */
+/* Digest of the whole content; after PUSH_END, unless it is unhashed. */
 void push_pipeline_digest (PushPipeline *self, Digest *out_digest);
 void push_pipeline_free (PushPipeline *self); /* stops the threads first */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (PushPipeline, push_pipeline_free)

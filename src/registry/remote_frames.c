@@ -34,9 +34,8 @@ typedef struct {
   char *location;
   guint n_sessions;
   Mark acked;             /* what the server surely has */
-  const Digest *expected; /* or NULL */
-  /* The content before `acked` went in an earlier process and is not read again: `acked.hash` says nothing, and whether
-   * the whole is what was expected the server alone tells. */
+  const Digest *expected; /* or NULL. If not, only the server hashes the whole: marks' hashes say nothing */
+  /* The content before `acked` went in an earlier process and is not read again. */
   gboolean is_blind;
   GArray *sent;        /* Mark of every frame handed over since */
   guint64 whole_until; /* no references before this */
@@ -94,6 +93,7 @@ start_pipeline (Ctx *ctx, FramePush *self)
   g_clear_pointer (&self->pipeline, push_pipeline_free);
   PushPipelineConfig config = { .offset_bytes = self->acked.end_bytes,
                                 .blob_hash = self->acked.hash,
+                                .is_unhashed = self->expected != NULL,
                                 .whole_until = self->whole_until,
                                 .ask = ask_known,
                                 .data = self };
@@ -238,7 +238,7 @@ go_on_at (Ctx *ctx, FramePush *self, guint64 offset, GError **error)
                     "%s: the upload holds more bytes than the content has", self->remote->base.display);
   if (self->expected == NULL || offset == 0)
     return rehash (ctx, self, offset, error);
-  self->is_blind = TRUE;
+  self->is_blind = self->is_blind || offset > self->acked.end_bytes;
   self->acked.end_bytes = offset;
   remote_progress (self->progress, offset, 0);
   return TRUE;
@@ -336,17 +336,6 @@ send_all (Ctx *ctx, FramePush *self, Retry *retry, GError **error)
     }
 }
 
-static gboolean
-check_expected (FramePush *self, const Digest *actual, GError **error)
-{
-  char wanted[DIGEST_STRING_SIZE], got[DIGEST_STRING_SIZE];
-  const Digest *expected = self->expected;
-  return expected == NULL || digest_equal (expected, actual)
-         || am_fail (error, AM_ERROR_INVALID_ARGUMENT, "DIGEST_INVALID",
-                     "the content's digest is %s, not %s: it is something else or changed meanwhile",
-                     digest_format (actual, got), digest_format (expected, wanted));
-}
-
 /* Sends and closes. A session begun by an earlier process may hold other content than this one: then its digest
  * does not fit, and one fresh session is tried. */
 static gboolean
@@ -359,22 +348,20 @@ run (Ctx *ctx, FramePush *self, gboolean is_resumed, Digest *out_digest, GError 
       g_autoptr (GError) failure = NULL;
       if (!send_all (ctx, self, &retry, error))
         return FALSE;
-      push_pipeline_digest (self->pipeline, out_digest);
-      if (self->is_blind)
+      if (self->expected != NULL)
         *out_digest = *self->expected;
+      else
+        push_pipeline_digest (self->pipeline, out_digest);
       g_autofree char *location = current_location (self);
-      if (!check_expected (self, out_digest, error))
-        {
-          remote_cancel_upload (ctx, self->remote, location);
-          resume_file_remove (self->resume_path);
-          return FALSE;
-        }
       if (remote_close_upload (ctx, self->remote, location, out_digest, &failure))
         {
           resume_file_remove (self->resume_path);
           return TRUE;
         }
-      if (am_error_has_reason (failure, "DIGEST_INVALID") && (is_resumed || self->is_blind))
+      gboolean is_other = am_error_has_reason (failure, "DIGEST_INVALID");
+      if (is_other)
+        resume_file_remove (self->resume_path);
+      if (is_other && (is_resumed || self->is_blind))
         {
           is_resumed = FALSE;
           if (!start_over (ctx, self, error))

@@ -46,6 +46,7 @@ hf_hub_new (const HfHubConfig *config, GError **error)
   const char *endpoint = config->endpoint != NULL ? config->endpoint : HF_ENDPOINT;
   if (!endpoint_parse (endpoint, "HF_ENDPOINT", &self->endpoint, &self->origin, error))
     return NULL;
+  self->gate = fetch_gate_new ();
   self->is_mirror = strcmp (self->endpoint, HF_ENDPOINT) != 0;
   self->retry_base_ms = config->retry_base_ms > 0 ? config->retry_base_ms : 250;
   self->api = http_client_new (&http, error);
@@ -61,6 +62,7 @@ hf_hub_free (HfHub *self)
     return;
   http_client_free (self->api);
   http_client_free (self->data);
+  fetch_gate_free (self->gate);
   g_free (self->endpoint);
   g_free (self->origin);
   g_free (self);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "net/http_client.h"
+#include "sources/fetch_gate.h"
 #include "sources/hf_hub.h"
 
 struct HfHub {
   HttpClient *api;  /* retries by itself */
   HttpClient *data; /* one attempt: who reads a file knows how far it came */
+  FetchGate *gate;
   char *endpoint;
   char *origin; /* "https://host:443" */
   gboolean is_mirror, has_token;

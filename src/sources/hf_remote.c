@@ -107,7 +107,9 @@ hf_remote_new (HfHub *hub, const HfInfo *info, const HfFile *file)
   static const RemoteFileClass klass = { WHO, ask, listed_free };
   g_autofree char *revision = hf_escape (info->commit, FALSE), *path = hf_escape (file->path, TRUE);
   g_autofree char *url = g_strdup_printf ("%s/%s/resolve/%s/%s", hub->endpoint, info->id, revision, path);
-  RemoteFileConfig config = { hub->data, url, hub->origin, file->path, file->size_bytes, hub->retry_base_ms };
+  RemoteFileConfig config = {
+    hub->data, url, hub->origin, file->path, file->size_bytes, hub->retry_base_ms, hub->gate
+  };
   Listed *listed = g_new0 (Listed, 1);
   listed->hub = hub;
   listed->repository = g_strdup (info->id);

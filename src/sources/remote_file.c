@@ -18,6 +18,7 @@ struct RemoteFile {
   const RemoteFileClass *klass;
   gpointer data;
   HttpClient *client;
+  FetchGate *gate;
   char *url, *origin, *name;
   guint64 size_bytes;
   gint64 retry_base_ms;
@@ -33,6 +34,7 @@ remote_file_new (const RemoteFileClass *klass, gpointer data, const RemoteFileCo
   self->klass = klass;
   self->data = data;
   self->client = config->client;
+  self->gate = config->gate;
   self->url = g_strdup (config->url);
   self->origin = g_strdup (config->origin);
   self->name = g_strdup (config->name);
@@ -59,6 +61,12 @@ guint64
 remote_file_size (const RemoteFile *self)
 {
   return self->size_bytes;
+}
+
+FetchGate *
+remote_file_gate (const RemoteFile *self)
+{
+  return self->gate;
 }
 
 gboolean
@@ -167,6 +175,7 @@ on_write (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError **err
   take->skip_bytes -= skipped;
   memcpy (take->buffer + take->done, (const guint8 *) bytes + skipped, n);
   take->done += n;
+  fetch_gate_received (take->remote->gate, n);
   /* All that was wanted is here: the rest need not come. */
   return skipped + n == size || am_fail (error, AM_ERROR_CANCELLED, "Enough", "enough was read");
 }
@@ -249,7 +258,10 @@ handle (Ctx *ctx, RemoteFile *self, const char *location, guint status, Patience
   /* A hub that limits requests was waited for already, as long as it wished. */
   patience->n_failures += am_error_has_reason (failure, "HubRateLimited") ? MAX_FAILURES / 2 : 1;
   if ((am_error_retryable (failure) || status == 429) && patience->n_failures < MAX_FAILURES)
-    return wait_to_retry (ctx, self, patience->n_failures, failure, error);
+    {
+      fetch_gate_trouble (self->gate);
+      return wait_to_retry (ctx, self, patience->n_failures, failure, error);
+    }
   if (location != NULL && is_refusal (status))
     return am_fail (error, AM_ERROR_PERMISSION_DENIED, "HubForbidden",
                     "where %s keeps the file, access is refused, with a new address too: %s", self->klass->who,

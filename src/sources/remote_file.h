@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/http_client.h"
+#include "sources/fetch_gate.h"
 
 /* What differs from hub to hub. */
 typedef struct {
@@ -13,14 +14,15 @@ typedef struct {
   void (*free) (gpointer data);
 } RemoteFileClass;
 
-/* Borrowed for the call, but for `client`. */
+/* Borrowed for the call, but for `client` and `gate`, which must outlive the file. */
 typedef struct {
-  HttpClient *client; /* makes one attempt for each call; must outlive the file */
+  HttpClient *client; /* makes one attempt for each call */
   const char *url;    /* of the hub */
   const char *origin; /* the hub's, as http_origin writes it */
   const char *name;   /* for the log */
   guint64 size_bytes; /* that the hub lists */
   gint64 retry_base_ms;
+  FetchGate *gate; /* of all files of the source; NULL: the file is alone */
 } RemoteFileConfig;
 
 typedef struct RemoteFile RemoteFile;
@@ -30,6 +32,7 @@ RemoteFile *remote_file_new (const RemoteFileClass *klass, gpointer data, const 
 void remote_file_free (RemoteFile *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (RemoteFile, remote_file_free)
 guint64 remote_file_size (const RemoteFile *self);
+FetchGate *remote_file_gate (const RemoteFile *self); /* or NULL */
 /* Fills `buffer` with [offset, offset + size) of the file, which the caller knows to be inside of it. Blocks. Errors: those
  * of the class; HubAnswer when the hub redirects nowhere, HubForbidden when access is refused where the bytes are, with a
  * new address too; FAILED_PRECONDITION SourceCorrupt when what is there has another size than was listed, SourceChanged,
