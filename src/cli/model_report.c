@@ -91,7 +91,7 @@ model_report_source_say (Cli *cli, const ModelSource *source)
 {
   if (source->revision == NULL)
     return;
-  cli_say (cli, "%-13s %s\n%-13s %s\n", "Source", source->display, "Commit", source->revision);
+  cli_say (cli, "%-13s %s\n%-13s %s\n", "Source", source->display, "Revision", source->revision);
   if (source->license != NULL)
     cli_say (cli, "%-13s %s\n", "License", source->license);
 }

@@ -7,6 +7,7 @@
 #include "cli/credentials.h"
 #include "cli/target.h"
 #include "publish/hub_source.h"
+#include "publish/ollama_source.h"
 #include "publish/source.h"
 
 #define TOKEN_FILE_LIMIT_BYTES 4096
@@ -28,22 +29,29 @@ env_is_true (const char *name)
   return g_strv_contains (yes, value);
 }
 
-/* The hub's address without slashes at its end; NULL: the usual one. Caller frees. */
+/* A hub's address without slashes at its end; NULL: the usual one. Caller frees. */
 static char *
-endpoint (void)
+endpoint (const char *name)
 {
-  char *text = g_strdup (env ("HF_ENDPOINT"));
+  char *text = g_strdup (env (name));
   for (gsize size = text != NULL ? strlen (text) : 0; size > 0 && text[size - 1] == '/'; size--)
     text[size - 1] = '\0';
   return text;
 }
 
+static gboolean
+names_ollama (const char *argument)
+{
+  g_autofree char *registry = endpoint ("OLLAMA_REGISTRY");
+  return ollama_url_is (argument, registry);
+}
+
 gboolean
 source_argument_is_url (const char *argument)
 {
-  g_autofree char *hub = endpoint ();
+  g_autofree char *hub = endpoint ("HF_ENDPOINT");
   return strstr (argument, "://") != NULL
-         || (hf_url_is (argument, hub) && !g_file_test (argument, G_FILE_TEST_EXISTS));
+         || ((hf_url_is (argument, hub) || names_ollama (argument)) && !g_file_test (argument, G_FILE_TEST_EXISTS));
 }
 
 /* Where `hf auth login` keeps its token. Caller frees. */
@@ -81,10 +89,10 @@ find_token (const char *token_file, GError **error)
 }
 
 static gint64
-timeout_ms (void)
+timeout_ms (const char *name)
 {
   guint64 seconds;
-  const char *text = env ("HF_HUB_DOWNLOAD_TIMEOUT");
+  const char *text = env (name);
   return text != NULL && text_parse_u64 (text, &seconds) ? (gint64) MIN (seconds, MAX_TIMEOUT_S) * 1000 : 0;
 }
 
@@ -97,7 +105,7 @@ travels_openly (const char *hub)
 static ModelSource *
 open_hub (Ctx *ctx, Cli *cli, const char *argument, const char *token_file, GError **error)
 {
-  g_autofree char *hub = endpoint ();
+  g_autofree char *hub = endpoint ("HF_ENDPOINT");
   g_autoptr (GError) problem = NULL;
   if (env_is_true ("HF_HUB_OFFLINE"))
     return am_fail_null (error, AM_ERROR_FAILED_PRECONDITION, NULL, "HF_HUB_OFFLINE forbids to ask the hub");
@@ -109,18 +117,32 @@ open_hub (Ctx *ctx, Cli *cli, const char *argument, const char *token_file, GErr
     }
   if (token != NULL && travels_openly (hub))
     cli_remark (cli, "the token for %s travels without TLS", hub);
-  HfHubConfig config = {
-    .endpoint = hub, .token = token, .ca_file = env ("SSL_CERT_FILE"), .no_progress_timeout_ms = timeout_ms ()
-  };
+  HfHubConfig config = { .endpoint = hub,
+                         .token = token,
+                         .ca_file = env ("SSL_CERT_FILE"),
+                         .no_progress_timeout_ms = timeout_ms ("HF_HUB_DOWNLOAD_TIMEOUT") };
   return hub_source_open (ctx, &config, argument, error);
+}
+
+static ModelSource *
+open_ollama (Ctx *ctx, const char *argument, GError **error)
+{
+  g_autofree char *registry = endpoint ("OLLAMA_REGISTRY");
+  OllamaConfiguration configuration = { .endpoint = registry,
+                                        .user_agent = env ("OLLAMA_USER_AGENT"),
+                                        .ca_file = env ("SSL_CERT_FILE"),
+                                        .no_progress_timeout_ms = timeout_ms ("OLLAMA_DOWNLOAD_TIMEOUT") };
+  return ollama_source_open (ctx, &configuration, argument, error);
 }
 
 ModelSource *
 source_argument_open (Ctx *ctx, Cli *cli, const char *argument, const char *token_file, GError **error)
 {
-  if (source_argument_is_url (argument))
-    return open_hub (ctx, cli, argument, token_file, error);
-  return token_file != NULL ? (ModelSource *) am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, CLI_USAGE,
-                                                            "--token-file is for an address of a hub")
-                            : local_source_open (ctx, argument, error);
+  gboolean is_url = source_argument_is_url (argument), is_ollama = is_url && names_ollama (argument);
+  if (token_file != NULL && (is_ollama || !is_url))
+    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, CLI_USAGE, "--token-file is for an address of %s",
+                         is_ollama ? "the Hugging Face hub: Ollama's registry is read without a token" : "a hub");
+  if (is_ollama)
+    return open_ollama (ctx, argument, error);
+  return is_url ? open_hub (ctx, cli, argument, token_file, error) : local_source_open (ctx, argument, error);
 }

@@ -177,6 +177,8 @@ classify (const GArray *candidates, gsize prefix_size, ModelFormat format)
       const char *target = candidate->path + prefix_size;
       gboolean is_gguf = candidate->source->is_gguf && candidates->len == 1;
       FileRuling ruling = file_rule (format, target, is_gguf);
+      if (candidate->source->left_out != NULL)
+        ruling = (FileRuling){ FILE_DROPPED, candidate->source->left_out };
       SelectedFile file = { g_strdup (candidate->source->path), g_strdup (target), candidate->source->size_bytes,
                             ruling.role, g_strdup (ruling.why) };
       g_array_append_val (self->files, file);

@@ -13,7 +13,8 @@
 typedef struct {
   const char *path;
   guint64 size_bytes;
-  gboolean is_gguf; /* the content begins as GGUF; matters for names without extension only */
+  gboolean is_gguf;     /* the content begins as GGUF; matters for names without extension only */
+  const char *left_out; /* why the source says that it is no file of the model; NULL: the rules decide */
 } SourceFile;
 
 typedef struct {

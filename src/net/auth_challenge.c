@@ -2,7 +2,13 @@
 
 #include <string.h>
 
+#include "base/json.h"
+#include "net/http_client.h"
+
 #define MAX_HEADER_BYTES 8192
+#define TOKEN_MAX_BYTES (64u << 10)
+#define TOKEN_DEFAULT_LIFE_S 60
+#define TOKEN_MAX_LIFE_S (24 * 3600)
 
 void
 auth_challenge_clear (AuthChallenge *self)
@@ -183,4 +189,47 @@ auth_realm_check (const char *realm, const char *registry_host, gboolean plain_h
     "registry %s wants a token from %s://%s, which is not its own host or https on its domain; nothing was "
     "sent there",
     registry_host, scheme, host);
+}
+
+char *
+auth_challenge_token_url (const AuthChallenge *bearer, const char *own_scope)
+{
+  gboolean has_scope = bearer->scope != NULL && *bearer->scope != '\0';
+  g_autofree char *scope = g_uri_escape_string (has_scope ? bearer->scope : own_scope, NULL, FALSE);
+  g_autofree char *with_scope = http_url_with (bearer->realm, "scope", scope);
+  if (bearer->service == NULL)
+    return g_steal_pointer (&with_scope);
+  g_autofree char *service = g_uri_escape_string (bearer->service, NULL, FALSE);
+  return http_url_with (with_scope, "service", service);
+}
+
+/* A token goes into a header: nothing but what RFC 6750 allows there. */
+static gboolean
+token_is_sane (const char *token)
+{
+  if (token == NULL || *token == '\0' || strlen (token) > TOKEN_MAX_BYTES)
+    return FALSE;
+  for (const char *c = token; *c != '\0'; c++)
+    if (!g_ascii_isgraph (*c))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
+auth_token_read (GBytes *reply, char **out_token, gint64 *out_life_s, GError **error)
+{
+  gsize size = 0;
+  gconstpointer data = g_bytes_get_data (reply, &size);
+  g_autoptr (yyjson_doc) doc = json_parse (data, size, AUTH_TOKEN_REPLY_LIMIT, JSON_STRICT, NULL);
+  yyjson_val *root = doc == NULL ? NULL : yyjson_doc_get_root (doc);
+  const char *token = json_get_string (root, "token");
+  if (token == NULL)
+    token = json_get_string (root, "access_token");
+  if (!token_is_sane (token))
+    return am_fail (error, AM_ERROR_UNAUTHENTICATED, "UNAUTHORIZED", "no usable token came");
+  yyjson_val *life = yyjson_obj_get (root, "expires_in");
+  gint64 seconds = yyjson_is_int (life) ? yyjson_get_sint (life) : TOKEN_DEFAULT_LIFE_S;
+  *out_token = g_strdup (token);
+  *out_life_s = CLAMP (seconds, 1, TOKEN_MAX_LIFE_S);
+  return TRUE;
 }

@@ -20,3 +20,11 @@ void auth_challenge_parse (const char *header, AuthChallenge *out_challenge);
  * https on its registrable domain; plain http only where the registry itself is spoken to in plain http, and
  * only on its own host. `registry_host` may have a port. */
 gboolean auth_realm_check (const char *realm, const char *registry_host, gboolean plain_http, GError **error);
+
+#define AUTH_TOKEN_REPLY_LIMIT (256u << 10)
+
+/* Where a Bearer challenge with a realm has its token; `own_scope` where it names no scope. Caller frees. */
+char *auth_challenge_token_url (const AuthChallenge *bearer, const char *own_scope);
+/* The token service's answer: a token that is fit for a header, which the caller frees, and how long it is good.
+ * UNAUTHENTICATED (reason UNAUTHORIZED) when there is none. */
+gboolean auth_token_read (GBytes *reply, char **out_token, gint64 *out_life_s, GError **error);

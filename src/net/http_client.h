@@ -81,6 +81,8 @@ const char *http_reply_header (const HttpReply *self, const char *lower_case_nam
 
 /* "https://host:port", lower-case, port always there; NULL when it is no http or https URL. Caller frees. */
 char *http_origin (const char *url);
+/* `url` with "name=value" added to its query. `value` must need no escaping. Caller frees. */
+char *http_url_with (const char *url, const char *name, const char *value);
 /* 301, 302, 303, 307 or 308. */
 gboolean http_status_is_redirect (guint status);
 

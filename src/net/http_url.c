@@ -99,3 +99,11 @@ http_origin (const char *url)
   gboolean is_ip6 = strchr (host, ':') != NULL;
   return g_strdup_printf ("%s://%s%s%s:%d", g_uri_get_scheme (uri), is_ip6 ? "[" : "", host, is_ip6 ? "]" : "", port);
 }
+
+char *
+http_url_with (const char *url, const char *name, const char *value)
+{
+  const char *query = strchr (url, '?');
+  const char *joint = query == NULL ? "?" : query[1] == '\0' || g_str_has_suffix (url, "&") ? "" : "&";
+  return g_strdup_printf ("%s%s%s=%s", url, joint, name, value);
+}

@@ -30,5 +30,8 @@ model_source_free (ModelSource *self)
   g_clear_pointer (&self->task, g_free);
   g_clear_pointer (&self->license, g_free);
   g_clear_pointer (&self->index_tasks, g_strfreev);
+  g_clear_pointer (&self->family, g_free);
+  g_clear_pointer (&self->parameter_text, g_free);
+  g_clear_pointer (&self->quantization, g_free);
   self->klass->free (self);
 }

@@ -1,4 +1,5 @@
-/* Port: where a model's files come from: this machine (source.h) or a hub (hub_source.h). Used by publish.h.
+/* Port: where a model's files come from: this machine (source.h), a hub (hub_source.h) or Ollama's registry
+ * (ollama_source.h). Used by publish.h.
  * Functions of one source are for one thread; the readers it gives out are independent of one another. */
 #pragma once
 
@@ -23,9 +24,11 @@ struct ModelSource {
   char *display; /* a path, or "https://huggingface.co/owner/name" */
   /* What a remote source says; all may be NULL. */
   char *within;   /* the folder or file that is meant */
-  char *revision; /* the commit */
+  char *revision; /* the commit; or tag and digest */
   char *task, *license;
   char **index_tasks; /* NULL-terminated */
+  char *family, *parameter_text, *quantization;
+  guint64 context_tokens; /* 0: it does not say */
 };
 
 /* Makes the files named in `wanted` (a set of paths) readable. Blocks. */

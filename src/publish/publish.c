@@ -10,6 +10,7 @@
 /* Files on their way at once: so many, and as many small ones, which are little more than round trips. */
 #define N_PARALLEL_FILES 2
 #define SMALL_FILE_BYTES (1u << 20)
+#define MAX_READS_OF_DAMAGED 2u
 
 typedef struct {
   Ctx *ctx;
@@ -62,9 +63,15 @@ inspect_files (Ctx *ctx, PublishPlan *self, GError **error)
   g_autoptr (ModelFacts) facts = model_inspector_finish (inspector, error);
   if (facts == NULL)
     return FALSE;
-  ModelDeclaration declaration = { .declared_task = task_declared ((const char *const *) self->source->index_tasks,
-                                                                   self->source->task) };
+  ModelDeclaration declaration = {
+    .declared_task = task_declared ((const char *const *) self->source->index_tasks, self->source->task),
+    .family = self->source->family,
+    .parameter_text = self->source->parameter_text,
+    .quantization = self->source->quantization,
+    .context_tokens = self->source->context_tokens,
+  };
   self->profile = model_profile_new (facts, &declaration);
+  self->own_profile = model_profile_new (facts, NULL);
   self->total_bytes = file_selection_kept_bytes (self->selection);
   self->n_files = file_selection_n_kept (self->selection);
   return TRUE;
@@ -95,6 +102,7 @@ publish_plan_free (PublishPlan *self)
   if (self == NULL)
     return;
   model_profile_free (self->profile);
+  model_profile_free (self->own_profile);
   file_selection_free (self->selection);
   model_source_free (self->source);
   g_free (self);
@@ -117,12 +125,22 @@ typedef struct {
   guint64 moved_bytes; /* atomic */
 } Run;
 
+/* How far one file is; told by the thread that pushes it. */
+typedef struct {
+  Run *run;
+  guint64 position_bytes, reported_bytes;
+} FileProgress;
+
+/* What is pushed for a second time was counted already. */
 static void
 on_progress (guint64 logical_bytes, guint64 moved_bytes, gpointer data)
 {
-  Run *run = data;
-  __atomic_add_fetch (&run->moved_bytes, moved_bytes, __ATOMIC_RELAXED);
-  transfer_bytes (run->events, logical_bytes, moved_bytes);
+  FileProgress *self = data;
+  guint64 before = self->reported_bytes;
+  self->position_bytes += logical_bytes;
+  self->reported_bytes = MAX (before, self->position_bytes);
+  __atomic_add_fetch (&self->run->moved_bytes, moved_bytes, __ATOMIC_RELAXED);
+  transfer_bytes (self->run->events, self->reported_bytes - before, moved_bytes);
 }
 
 /* What interrupted pushes of the same content have in common. */
@@ -135,30 +153,44 @@ resume_key_of (const Moving *moving, const Digest *expected)
 }
 
 static gboolean
-move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
+push_file (Ctx *ctx, FileProgress *progress, Moving *moving, const Digest *expected, GError **error)
 {
-  const char *target = moving->file->target;
-  Digest stated;
-  transfer_file (run->events, target);
-  const Digest *expected = model_source_digest (run->plan->source, moving->file->path, &stated) ? &stated : NULL;
+  const Run *run = progress->run;
   g_autoptr (Reader) reader = model_source_open (run->plan->source, moving->file->path, error);
   g_autofree char *resume_key = resume_key_of (moving, expected);
-  g_autoptr (GError) failure = NULL;
+  progress->position_bytes = 0;
   if (reader == NULL)
     return FALSE;
   if (reader->size_bytes != moving->file->size_bytes)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "its size changed while it was being published");
-  if (repository_push_blob (ctx, run->repository, reader, expected, resume_key, on_progress, run, &moving->digest,
-                            &failure))
+  return repository_push_blob (ctx, run->repository, reader, expected, resume_key, on_progress, progress,
+                               &moving->digest, error);
+}
+
+/* Bytes that do not match what their source states may have been damaged on the way: they are read once more, from the
+ * start. */
+static gboolean
+move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
+{
+  const char *target = moving->file->target;
+  FileProgress progress = { .run = run };
+  Digest stated;
+  gboolean done = FALSE, is_damaged = TRUE;
+  const Digest *expected = model_source_digest (run->plan->source, moving->file->path, &stated) ? &stated : NULL;
+  transfer_file (run->events, target);
+  for (guint i = 0; i < MAX_READS_OF_DAMAGED && is_damaged && !done; i++)
     {
-      transfer_file_done (run->events, target);
-      return TRUE;
+      g_autoptr (GError) failure = NULL;
+      done = push_file (ctx, &progress, moving, expected, &failure);
+      is_damaged = expected != NULL && am_error_has_reason (failure, "DIGEST_INVALID");
+      if (!done && !is_damaged)
+        g_propagate_error (error, g_steal_pointer (&failure));
     }
-  if (expected != NULL && am_error_has_reason (failure, "DIGEST_INVALID"))
-    return am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt",
-                    "its bytes do not match the SHA-256 that its source states");
-  g_propagate_error (error, g_steal_pointer (&failure));
-  return FALSE;
+  if (done)
+    transfer_file_done (run->events, target);
+  else if (is_damaged)
+    am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt", "its bytes do not match the SHA-256 that its source states");
+  return done;
 }
 
 /* The next file for a worker; NULL when there is none for it. */
@@ -203,7 +235,7 @@ compare_size (gconstpointer a, gconstpointer b)
 static void
 fill_facts (const PublishPlan *plan, ModelpackFacts *facts)
 {
-  const ModelProfile *profile = plan->profile;
+  const ModelProfile *profile = plan->own_profile;
   facts->format = g_strdup (model_format_lower_name (profile->format));
   if (confidence_is_public (profile->architecture_confidence))
     facts->architecture = g_strdup (profile->architecture);

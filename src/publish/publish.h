@@ -14,7 +14,8 @@ typedef struct {
   ModelSource *source;
   FileSelection *selection;
   ModelProfile *profile;
-  guint64 total_bytes; /* of the kept files */
+  ModelProfile *own_profile; /* without what the source declares: of the files alone, as the artifact is */
+  guint64 total_bytes;       /* of the kept files */
   guint n_files;
 } PublishPlan;
 

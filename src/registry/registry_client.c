@@ -2,16 +2,11 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
+#include "net/auth_challenge.h"
 #include "oci/media_types.h"
 #include "oci/reference.h"
-#include "net/auth_challenge.h"
-#include "registry/upload_location.h"
 
-#define TOKEN_REPLY_LIMIT (256u << 10)
-#define TOKEN_DEFAULT_LIFE_S 60
-#define TOKEN_MAX_LIFE_S (24 * 3600)
 /* A registry that stores a large blob elsewhere may be silent for long before it answers the closing PUT. */
 #define NO_PROGRESS_TIMEOUT_MS (120 * 1000)
 
@@ -161,52 +156,21 @@ learn_wire (RegistryClient *self, const HttpReply *reply)
     g_atomic_int_compare_and_exchange (&self->wire, WIRE_UNKNOWN, WIRE_NOT_SPOKEN);
 }
 
-/* A token goes into a header: nothing but what RFC 6750 allows there. */
-static gboolean
-token_is_sane (const char *token)
-{
-  if (token == NULL || *token == '\0' || strlen (token) > 64 * 1024)
-    return FALSE;
-  for (const char *c = token; *c != '\0'; c++)
-    if (!g_ascii_isgraph (*c))
-      return FALSE;
-  return TRUE;
-}
-
 static gboolean
 read_token (RegistryClient *self, const HttpReply *reply, Grant *grant, GError **error)
 {
-  gsize size = 0;
-  gconstpointer data = g_bytes_get_data (reply->body, &size);
-  g_autoptr (yyjson_doc) doc = json_parse (data, size, TOKEN_REPLY_LIMIT, JSON_STRICT, NULL);
-  yyjson_val *root = doc == NULL ? NULL : yyjson_doc_get_root (doc);
-  const char *token = json_get_string (root, "token");
-  if (token == NULL)
-    token = json_get_string (root, "access_token");
-  if (!token_is_sane (token))
-    return am_fail (error, AM_ERROR_UNAUTHENTICATED, "UNAUTHORIZED",
-                    "the token service of registry %s gave no usable token", self->host);
-  yyjson_val *life = yyjson_obj_get (root, "expires_in");
-  gint64 seconds = yyjson_is_int (life) ? yyjson_get_sint (life) : TOKEN_DEFAULT_LIFE_S;
-  seconds = CLAMP (seconds, 1, TOKEN_MAX_LIFE_S);
+  g_autofree char *token = NULL;
+  gint64 seconds;
+  if (!auth_token_read (reply->body, &token, &seconds, error))
+    {
+      g_prefix_error (error, "token service of registry %s: ", self->host);
+      return FALSE;
+    }
   g_free (grant->header);
   grant->header = g_strconcat ("Bearer ", token, NULL);
   /* Used up early, so that it does not expire on the way. */
   grant->expires_us = g_get_monotonic_time () + (seconds - MIN (10, seconds / 4)) * G_USEC_PER_SEC;
   return TRUE;
-}
-
-static char *
-token_url (RegistryClient *self, RegistryAction action, const AuthChallenge *bearer)
-{
-  g_autofree char *own_scope = g_strdup_printf ("repository:%s:%s", self->name, action_names[action]);
-  g_autofree char *scope = g_uri_escape_string (
-    bearer->scope != NULL && *bearer->scope != '\0' ? bearer->scope : own_scope, NULL, FALSE);
-  g_autofree char *with_scope = upload_location_with (bearer->realm, "scope", scope);
-  if (bearer->service == NULL)
-    return g_steal_pointer (&with_scope);
-  g_autofree char *service = g_uri_escape_string (bearer->service, NULL, FALSE);
-  return upload_location_with (with_scope, "service", service);
 }
 
 /* Asks the token service. Under the lock: a burst of calls needs one token. */
@@ -216,11 +180,12 @@ fetch_token_locked (Ctx *ctx, RegistryClient *self, RegistryAction action, GErro
   Grant *grant = &self->grants[action];
   if (!auth_realm_check (grant->bearer.realm, self->host, self->plain_http, error))
     return FALSE;
-  g_autofree char *url = token_url (self, action, &grant->bearer);
+  g_autofree char *scope = g_strdup_printf ("repository:%s:%s", self->name, action_names[action]);
+  g_autofree char *url = auth_challenge_token_url (&grant->bearer, scope);
   g_autofree char *authorization = self->basic == NULL ? NULL : g_strconcat ("Authorization: ", self->basic, NULL);
   const char *headers[] = { "Accept: application/json", authorization, NULL };
   HttpCall call = {
-    .method = "GET", .url = url, .headers = headers, .reply_limit_bytes = TOKEN_REPLY_LIMIT, .no_redirects = TRUE
+    .method = "GET", .url = url, .headers = headers, .reply_limit_bytes = AUTH_TOKEN_REPLY_LIMIT, .no_redirects = TRUE
   };
   g_auto (HttpReply) reply = { 0 };
   if (!http_client_call (ctx, self->http, &call, &reply, error))

@@ -55,7 +55,7 @@ put_whole (Ctx *ctx, Remote *self, Reader *content, const char *location, const 
   static const HttpUpload upload = { body_read, NULL };
   static const char *const headers[] = { "Content-Type: " OCTET_STREAM, NULL };
   char text[DIGEST_STRING_SIZE];
-  g_autofree char *url = upload_location_with (location, "digest", digest_format (digest, text));
+  g_autofree char *url = http_url_with (location, "digest", digest_format (digest, text));
   g_autoptr (ReadAhead) ahead = read_ahead_new (ctx, content, 0, NULL);
   Body body = { .content = content, .progress = progress, .ahead = ahead };
   HttpCall call = { .method = "PUT",

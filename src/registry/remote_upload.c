@@ -109,7 +109,7 @@ gboolean
 remote_close_upload (Ctx *ctx, Remote *self, const char *location, const Digest *digest, GError **error)
 {
   char text[DIGEST_STRING_SIZE];
-  g_autofree char *url = upload_location_with (location, "digest", digest_format (digest, text));
+  g_autofree char *url = http_url_with (location, "digest", digest_format (digest, text));
   g_autoptr (GBytes) nothing = g_bytes_new_static ("", 0);
   HttpCall call = { .method = "PUT", .url = url, .body = nothing, .no_redirects = TRUE };
   g_auto (HttpReply) reply = { 0 };

@@ -45,7 +45,7 @@ test_add (void)
   for (guint i = 0; i < G_N_ELEMENTS (additions); i++)
     {
       g_autofree char *below = upload_location_below (additions[i].location, "known");
-      g_autofree char *with = upload_location_with (additions[i].location, "digest", "d");
+      g_autofree char *with = http_url_with (additions[i].location, "digest", "d");
       g_assert_cmpstr (below, ==, additions[i].below);
       g_assert_cmpstr (with, ==, additions[i].with);
     }

@@ -30,11 +30,3 @@ upload_location_below (const char *location, const char *segment)
   gboolean has_slash = path > 0 && location[path - 1] == '/';
   return g_strdup_printf ("%.*s%s%s%s", (int) path, location, has_slash ? "" : "/", segment, location + path);
 }
-
-char *
-upload_location_with (const char *location, const char *name, const char *value)
-{
-  const char *query = strchr (location, '?');
-  const char *joint = query == NULL ? "?" : query[1] == '\0' || g_str_has_suffix (location, "&") ? "" : "&";
-  return g_strdup_printf ("%s%s%s=%s", location, joint, name, value);
-}

@@ -9,5 +9,3 @@
 char *upload_location_resolve (const char *request_url, const char *location, GError **error);
 /* `location` with a path segment added before its query: ".../known?state=x". Caller frees. */
 char *upload_location_below (const char *location, const char *segment);
-/* `location` with "name=value" added to its query. `value` must need no escaping. Caller frees. */
-char *upload_location_with (const char *location, const char *name, const char *value);

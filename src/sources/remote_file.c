@@ -7,7 +7,7 @@
 #include "net/http_range.h"
 #include "sources/endpoint.h"
 
-#define MAX_HOPS 6u
+#define MAX_HOPS 12u    /* Ollama follows ten before one that leads elsewhere */
 #define MAX_FAILURES 6u /* without a byte between them */
 #define MAX_REFUSALS 2u /* of an address that the hub gave; likewise */
 #define MAX_BACKOFF_MS 8000
