@@ -7,36 +7,7 @@ typedef struct {
   OllamaRegistry *registry;
   OllamaModel *model;
   GHashTable *by_path; /* borrowed path -> OllamaFile of `model` */
-  GHashTable *heads;   /* borrowed path -> GBytes: what is looked at before the model is taken */
 } OllamaSource;
-
-static gboolean
-load_head (Ctx *ctx, OllamaSource *self, OllamaFile *file, GError **error)
-{
-  if (g_hash_table_contains (self->heads, file->path))
-    return TRUE;
-  GBytes *head = ollama_registry_head (ctx, self->registry, self->model, file, error);
-  if (head == NULL)
-    {
-      g_prefix_error (error, "%s: ", file->path);
-      return FALSE;
-    }
-  g_hash_table_insert (self->heads, file->path, head);
-  return TRUE;
-}
-
-static gboolean
-ollama_prepare (Ctx *ctx, ModelSource *base, GHashTable *wanted, GError **error)
-{
-  OllamaSource *self = (OllamaSource *) base;
-  for (guint i = 0; i < self->model->files->len; i++)
-    {
-      OllamaFile *file = &g_array_index (self->model->files, OllamaFile, i);
-      if (g_hash_table_contains (wanted, file->path) && !load_head (ctx, self, file, error))
-        return FALSE;
-    }
-  return TRUE;
-}
 
 static Reader *
 ollama_open (ModelSource *base, const char *path, GError **error)
@@ -45,7 +16,7 @@ ollama_open (ModelSource *base, const char *path, GError **error)
   const OllamaFile *file = g_hash_table_lookup (self->by_path, path);
   if (file == NULL)
     return am_fail_null (error, AM_ERROR_NOT_FOUND, NULL, "%s is not among the model's files", path);
-  return ollama_registry_open (self->registry, self->model, file, g_hash_table_lookup (self->heads, path));
+  return ollama_registry_open (self->registry, self->model, file);
 }
 
 static gboolean
@@ -62,7 +33,6 @@ ollama_free (ModelSource *base)
 {
   OllamaSource *self = (OllamaSource *) base;
   g_clear_pointer (&self->by_path, g_hash_table_unref);
-  g_clear_pointer (&self->heads, g_hash_table_unref);
   ollama_model_free (self->model);
   ollama_registry_free (self->registry);
   g_free (self);
@@ -73,8 +43,6 @@ static gboolean
 check_part (Ctx *ctx, OllamaSource *self, OllamaFile *file, guint no, guint count, GError **error)
 {
   GgufSplit split = { 0 };
-  if (!load_head (ctx, self, file, error))
-    return FALSE;
   g_autoptr (Reader) reader = ollama_open (&self->base, file->path, error);
   g_autoptr (GgufHeader) header = reader != NULL ? gguf_read (ctx, reader, error) : NULL;
   if (header == NULL || !gguf_split (header, &split, error))
@@ -126,7 +94,7 @@ take_model (OllamaSource *self, const OllamaUrl *url, const char *endpoint)
 ModelSource *
 ollama_source_open (Ctx *ctx, const OllamaConfiguration *configuration, const char *text, GError **error)
 {
-  static const ModelSourceClass klass = { ollama_prepare, ollama_open, ollama_digest, ollama_free };
+  static const ModelSourceClass klass = { NULL, ollama_open, ollama_digest, ollama_free };
   g_auto (OllamaUrl) url = { 0 };
   if (!ollama_url_parse (text, configuration->endpoint, &url, error))
     return NULL;
@@ -135,7 +103,6 @@ ollama_source_open (Ctx *ctx, const OllamaConfiguration *configuration, const ch
   base->klass = &klass;
   base->files = g_array_new (FALSE, FALSE, sizeof (SourceFile));
   self->by_path = g_hash_table_new (g_str_hash, g_str_equal);
-  self->heads = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) g_bytes_unref);
   self->registry = ollama_registry_new (configuration, error);
   self->model = self->registry != NULL ? ollama_registry_find (ctx, self->registry, &url, error) : NULL;
   if (self->model == NULL)

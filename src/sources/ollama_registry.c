@@ -243,15 +243,7 @@ ollama_model_free (OllamaModel *self)
 }
 
 Reader *
-ollama_registry_open (OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file, GBytes *head)
+ollama_registry_open (OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file)
 {
-  return remote_reader_new (remote_new (self, model->name, &file->layer), head);
-}
-
-GBytes *
-ollama_registry_head (Ctx *ctx, OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file,
-                      GError **error)
-{
-  g_autoptr (RemoteFile) remote = remote_new (self, model->name, &file->layer);
-  return remote_reader_head (ctx, remote, error);
+  return remote_reader_new (remote_new (self, model->name, &file->layer), NULL);
 }

@@ -41,10 +41,7 @@ OllamaModel *ollama_registry_find (Ctx *ctx, OllamaRegistry *self, const OllamaU
 void ollama_model_free (OllamaModel *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OllamaModel, ollama_model_free)
 
-/* Random access to one of the model's files; `model` and `file` may go, the registry must stay. `head` is what
- * ollama_registry_head gave for it, or NULL. Opens nothing yet. The content is the caller's to verify against the layer's
- * digest. A reader is for one thread. Errors while reading: those above, and those of remote_file_read. */
-Reader *ollama_registry_open (OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file, GBytes *head);
-/* The beginning of a file: REMOTE_HEAD_BYTES at most. Blocks; caller frees. */
-GBytes *ollama_registry_head (Ctx *ctx, OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file,
-                              GError **error);
+/* Random access to one of the model's files; `model` and `file` may go, the registry must stay. Opens nothing yet. The
+ * content is the caller's to verify against the layer's digest. A reader is for one thread. Errors while reading: those above,
+ * and those of remote_file_read. */
+Reader *ollama_registry_open (OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file);

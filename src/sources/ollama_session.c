@@ -39,7 +39,7 @@ check_realm (const OllamaRegistry *self, const char *realm, GError **error)
                      origin != NULL ? origin : "which is no web address");
 }
 
-/* Under the lock: a burst of calls needs one token. */
+/* Under the lock: a burst of calls needs one token. FALSE without an error when the service refuses one. */
 static gboolean
 fetch_token_locked (Ctx *ctx, OllamaRegistry *self, const char *repository, const AuthChallenge *bearer,
                     GError **error)
@@ -53,9 +53,15 @@ fetch_token_locked (Ctx *ctx, OllamaRegistry *self, const char *repository, cons
   g_auto (HttpReply) reply = { 0 };
   g_autofree char *token = NULL;
   gint64 life_s;
-  if (!http_client_call (ctx, self->api, &call, &reply, error)
-      || !auth_token_read (reply.body, &token, &life_s, error))
+  g_autoptr (GError) failure = NULL;
+  gboolean done = http_client_call (ctx, self->api, &call, &reply, &failure);
+  if (!done && (reply.status == 401 || reply.status == 403))
     return FALSE;
+  if (!done || !auth_token_read (reply.body, &token, &life_s, &failure))
+    {
+      g_propagate_prefixed_error (error, g_steal_pointer (&failure), "the registry's token service: ");
+      return FALSE;
+    }
   g_autofree char *value = g_strconcat ("Bearer ", token, NULL);
   http_client_set_credentials (self->api, self->endpoint, value);
   http_client_set_credentials (self->data, self->endpoint, value);

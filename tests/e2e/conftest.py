@@ -1,5 +1,6 @@
 """What the end-to-end tests share: a command bound to a store of its own, and small models made on the spot."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -78,18 +79,28 @@ def write_model(folder, tensors=None, config=None):
     return folder
 
 
-def gguf_bytes(tensor_bytes=1 << 12):
+def gguf_bytes(tensor_bytes=1 << 12, fields=None, tensor="blk.0.attn_q.weight", seed=7):
+    """`fields`: key -> text, or number (32 bits); those of a small model unless given."""
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
 
-    fields = [("general.architecture", "llama"), ("general.name", "Tiny")]
-    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(fields) + 1)
-    for key, value in fields:
-        head += text(key) + struct.pack("<I", 8) + text(value)
-    head += text("llama.context_length") + struct.pack("<II", 4, 2048)
-    head += text("blk.0.attn_q.weight") + struct.pack("<IQIQ", 1, tensor_bytes // 4, 0, 0)
+    if fields is None:
+        fields = {"general.architecture": "llama", "general.name": "Tiny", "llama.context_length": 2048}
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(fields))
+    for key, value in fields.items():
+        head += text(key) + (struct.pack("<I", 8) + text(value) if isinstance(value, str) else struct.pack("<II", 4, value))
+    head += text(tensor) + struct.pack("<IQIQ", 1, tensor_bytes // 4, 0, 0)
     head += b"\0" * (-len(head) % 32)
-    return head + random.Random(7).randbytes(tensor_bytes)
+    return head + random.Random(seed).randbytes(tensor_bytes)
+
+
+def stored_bytes(folder):
+    """What a registry's folder holds at this moment."""
+    sizes = 0
+    for path in pathlib.Path(folder).rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            sizes += path.stat().st_size if path.is_file() else 0
+    return sizes
 
 
 def tree(folder):
