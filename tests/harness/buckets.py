@@ -60,7 +60,8 @@ class SeaweedFS:
         grpc = [f"-{name}.port.grpc={port}" for name, port in self.grpc.items()]
         command = [_program(), "server", f"-dir={self.folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
                    "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.config}", "-volume.max=500", "-master.volumeSizeLimitMB=128",
-                   f"-metricsPort={self.metrics_port}", *ports, *grpc]
+                   f"-metricsPort={self.metrics_port}", "-master.telemetry=false", "-master.peers=none",
+                   *ports, *grpc]
         if self.tls:
             command += [f"-s3.port.https={self.tls_port}", f"-s3.cert.file={self.tls[0]}", f"-s3.key.file={self.tls[1]}"]
         with self.log.open("ab") as output:
@@ -85,8 +86,11 @@ class SeaweedFS:
                     raise servers.ServerFailed(f"SeaweedFS does not come up ({error}):\n{self.log.read_text()[-2000:]}") from error
                 time.sleep(0.2)
 
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
     def stop(self, how=signal.SIGKILL):
-        if self.process is not None and self.process.poll() is None:
+        if self.is_running():
             self.process.send_signal(how)
             self.process.wait(30)
 

@@ -1,8 +1,10 @@
 """Registries as processes: ours and distribution's, with what they cost (/proc)."""
 
+import contextlib
 import http.client
 import os
 import pathlib
+import random
 import signal
 import socket
 import ssl
@@ -19,9 +21,13 @@ class ServerFailed(Exception):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has, and that no outgoing connection gets either while a server is down that will want it again."""
+    first_outgoing = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for _ in range(100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", random.randrange(min(10000, first_outgoing - 1000), first_outgoing)))
+            return probe.getsockname()[1]
+    raise ServerFailed("found no free port")
 
 
 class Server:
