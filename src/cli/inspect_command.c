@@ -281,6 +281,7 @@ static const Example examples[] = {
   { "inspect registry.example/team/minilm:v1 --json", "A model in a registry, for a program." },
   { "inspect ./llama.gguf", "A file that was not published yet." },
   { "inspect https://huggingface.co/owner/name", "A model of the Hugging Face hub, by its headers." },
+  { "inspect ollama.com/library/qwen3:4b", "A model of Ollama's registry, likewise." },
 };
 
 const Command inspect_command = {
@@ -290,7 +291,8 @@ const Command inspect_command = {
   .about = "Format, family, architecture, task, parameters, quantization, precision and context window,\n"
            "as the files themselves say, then files and sizes: logical, and as stored. Of a model in a\n"
            "registry only headers are read. An argument that exists on disk, or begins with `.` or `/`,\n"
-           "is a path, an address of the Hugging Face hub a model there; anything else is a reference.",
+           "is a path, an address of the Hugging Face hub or of ollama.com a model there; anything else is\n"
+           "a reference.",
   .min_arguments = 1,
   .max_arguments = 1,
   .arguments = { ARGUMENT_REFERENCE },

@@ -108,6 +108,7 @@ static const Example examples[] = {
   { "push llama.gguf registry.example/team/llama:q4", "One file to a registry." },
   { "push --dry-run model.tar.gz demo", "What would be taken from an archive, and what is in it." },
   { "push https://huggingface.co/owner/name registry.example/team/name:v1", "A model of the Hugging Face hub." },
+  { "push https://ollama.com/library/qwen3:4b registry.example/team/qwen3:4b", "A model of Ollama's registry." },
 };
 
 const Command push_command = {
@@ -121,7 +122,8 @@ const Command push_command = {
            "registries only chunks travel that they lack; an interrupted push goes on where it was.\n"
            "A model of the Hugging Face hub is named by the address of its page, also of a branch, a\n"
            "folder or one file; it is checked by its headers first, then streamed and verified against\n"
-           "the hub's hashes, and nothing of it is kept on this machine.",
+           "the hub's hashes, and nothing of it is kept on this machine. Of a model of Ollama's registry,\n"
+           "named by its page or as ollama://NAME:TAG, the GGUF file becomes NAME-TAG-QUANTIZATION.gguf.",
   .min_arguments = 2,
   .max_arguments = 2,
   .arguments = { ARGUMENT_PATH, ARGUMENT_REFERENCE },
