@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "registry/buffer_pool.h"
+#include "base/buffer_pool.h"
 #include "storage/chunk_plan.h"
 
 /* What of the content may be in memory between reading and sending. Must hold several batches. */
@@ -12,11 +12,15 @@
 /* The first one is so small, each other up to twice as large as the one before: sending starts soon. */
 #define FIRST_BATCH_BYTES (2u << 20)
 #define BATCH_CHUNKS 256u
+/* So much is handed over when a worker has nothing to do: what is in memory only is lost when the process dies. */
+#define IDLE_BATCH_BYTES (4u << 20)
 /* Slow content is not held back for a full batch. */
 #define BATCH_MAX_AGE_US (G_USEC_PER_SEC)
 /* So much is read and hashed at a time: it stays in the CPU's cache between the two. */
 #define SLICE_BYTES (256u << 10)
 #define MAX_WORKERS 2u
+/* Where to cut mostly follows from so much. */
+#define PLAN_FIRST_BYTES (256u << 10)
 
 typedef struct {
   guint8 *data; /* decoded; NULL once it is encoded */
@@ -52,6 +56,7 @@ struct PushPipeline {
   GCond changed;
   GQueue to_encode; /* Batch, borrowed from `ordered` */
   GQueue ordered;   /* Batch, in the order of the content */
+  guint n_idle;     /* workers */
   gsize held_bytes;
   gboolean is_cut; /* the cutter came to the end */
   GError *error;   /* the first */
@@ -159,7 +164,7 @@ static gboolean
 make_plan (PushPipeline *self, GError **error)
 {
   guint64 total = self->content->size_bytes;
-  gsize needed = (gsize) MIN (total, BLOB_WHOLE_MAX_BYTES + 1);
+  gsize needed = (gsize) MIN (total, PLAN_FIRST_BYTES);
   self->prefix = g_byte_array_new ();
   while (self->plan == NULL)
     {
@@ -216,10 +221,17 @@ hand_over (PushPipeline *self, Batch *batch)
 }
 
 static gboolean
-batch_is_full (const Batch *batch, gsize limit_bytes)
+somebody_waits (PushPipeline *self)
 {
-  return batch->bytes >= limit_bytes || batch->chunks->len >= BATCH_CHUNKS
-         || g_get_monotonic_time () - batch->started_us >= BATCH_MAX_AGE_US;
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  return self->n_idle > self->to_encode.length;
+}
+
+static gboolean
+batch_is_full (PushPipeline *self, const Batch *batch, gsize limit_bytes)
+{
+  return batch->bytes >= limit_bytes || (batch->bytes >= IDLE_BATCH_BYTES && somebody_waits (self))
+         || batch->chunks->len >= BATCH_CHUNKS || g_get_monotonic_time () - batch->started_us >= BATCH_MAX_AGE_US;
 }
 
 static gboolean
@@ -247,7 +259,7 @@ cut_all (PushPipeline *self, GError **error)
       g_ptr_array_add (batch->chunks, chunk);
       batch->bytes += size;
       offset += size;
-      if (!batch_is_full (batch, batch_bytes) && offset < total)
+      if (!batch_is_full (self, batch, batch_bytes) && offset < total)
         continue;
       hand_over (self, g_steal_pointer (&batch));
       batch_bytes = MIN (2 * batch_bytes, BATCH_BYTES);
@@ -317,8 +329,10 @@ static Batch *
 take_batch (PushPipeline *self)
 {
   g_mutex_lock (&self->lock);
+  self->n_idle++;
   while (self->to_encode.length == 0 && !self->is_cut && self->error == NULL)
     g_cond_wait (&self->changed, &self->lock);
+  self->n_idle--;
   Batch *batch = self->error == NULL ? g_queue_pop_head (&self->to_encode) : NULL;
   g_mutex_unlock (&self->lock);
   return batch;

@@ -14,14 +14,14 @@ run (FetchTuning *tuning, const Link *link, guint n_intervals, double waited_sha
   static gint64 now_us = G_USEC_PER_SEC;
   for (guint i = 0; i < n_intervals; i++)
     {
-      double rate = MIN (link->total, link->each * tuning->limit);
+      double rate = MIN (link->total, link->each * fetch_tuning_connections (tuning));
       FetchSample sample = { .duration_us = INTERVAL_US,
                              .waited_us = (gint64) (waited_share * INTERVAL_US),
                              .n_bytes = (guint64) (rate * 0.5) };
       now_us += INTERVAL_US;
       fetch_tuning_step (tuning, now_us, &sample);
     }
-  return tuning->limit;
+  return fetch_tuning_connections (tuning);
 }
 
 static void
@@ -37,7 +37,7 @@ test_a_full_link (void)
 {
   FetchTuning tuning;
   fetch_tuning_init (&tuning);
-  guint first = tuning.limit;
+  guint first = fetch_tuning_connections (&tuning);
   guint n_more = 0;
   for (guint i = 0; i < 200; i++)
     n_more += run (&tuning, &(Link){ 1e8, 1e8 }, 1, 0.9) > first ? 1 : 0;
@@ -53,7 +53,7 @@ test_nobody_waits (void)
 {
   FetchTuning tuning;
   fetch_tuning_init (&tuning);
-  guint first = tuning.limit;
+  guint first = fetch_tuning_connections (&tuning);
   g_assert_cmpuint (run (&tuning, &(Link){ 1e9, 1e7 }, 50, 0.01), ==, first);
 }
 
@@ -63,10 +63,10 @@ test_trouble (void)
   FetchTuning tuning;
   fetch_tuning_init (&tuning);
   FetchSample sample = { .duration_us = INTERVAL_US, .waited_us = INTERVAL_US, .n_bytes = 1000, .n_troubles = 1 };
-  guint first = tuning.limit;
+  guint first = fetch_tuning_connections (&tuning);
   for (guint i = 0; i < 10; i++)
     fetch_tuning_step (&tuning, 0, &sample);
-  g_assert_cmpuint (tuning.limit, ==, 1);
+  g_assert_cmpuint (fetch_tuning_connections (&tuning), ==, 1);
   g_assert_cmpuint (run (&tuning, &(Link){ 1e9, 1e7 }, 40, 0.9), >, first);
 }
 

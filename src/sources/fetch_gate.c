@@ -1,6 +1,14 @@
 #include "sources/fetch_gate.h"
 
-#define FIRST_LIMIT 4u
+static const struct {
+  guint connections;
+  gsize window_bytes;
+} steps[] = {
+  { 1, 2 << 20 }, { 2, 2 << 20 },  { 4, 2 << 20 },  { 6, 2 << 20 },
+  { 9, 2 << 20 }, { 12, 2 << 20 }, { 12, 4 << 20 }, { FETCH_MAX_CONNECTIONS, FETCH_MAX_WINDOW_BYTES },
+};
+#define FIRST_STEP 2u
+#define LAST_STEP ((guint) G_N_ELEMENTS (steps) - 1)
 #define SAMPLE_US (G_USEC_PER_SEC / 2)
 /* Less than that share of the time was waited: the source is not what is slow. */
 #define MIN_WAITED_SHARE 0.1
@@ -13,7 +21,19 @@
 void
 fetch_tuning_init (FetchTuning *self)
 {
-  *self = (FetchTuning){ .limit = FIRST_LIMIT, .rest_us = MIN_REST_US };
+  *self = (FetchTuning){ .step = FIRST_STEP, .rest_us = MIN_REST_US };
+}
+
+guint
+fetch_tuning_connections (const FetchTuning *self)
+{
+  return steps[self->step].connections;
+}
+
+gsize
+fetch_tuning_window_bytes (const FetchTuning *self)
+{
+  return steps[self->step].window_bytes;
 }
 
 /* The last trial is over, one way or the other. */
@@ -26,7 +46,7 @@ judge_trial (FetchTuning *self, gint64 now_us, double rate)
       self->rest_us = MIN_REST_US;
       return;
     }
-  self->limit = self->base_limit;
+  self->step--;
   self->rest_until_us = now_us + self->rest_us;
   self->rest_us = MIN (2 * self->rest_us, MAX_REST_US);
 }
@@ -37,7 +57,7 @@ fetch_tuning_step (FetchTuning *self, gint64 now_us, const FetchSample *sample)
   double rate = (double) sample->n_bytes / (double) MAX (sample->duration_us, 1);
   if (sample->n_troubles > 0)
     {
-      self->limit = MAX (self->limit / 2, 1);
+      self->step /= 2;
       self->is_trying = FALSE;
       self->rest_until_us = now_us + TROUBLE_REST_US;
       return;
@@ -54,11 +74,10 @@ fetch_tuning_step (FetchTuning *self, gint64 now_us, const FetchSample *sample)
     }
   if (self->is_trying)
     judge_trial (self, now_us, rate);
-  if (now_us < self->rest_until_us || self->limit >= FETCH_MAX_CONNECTIONS)
+  if (now_us < self->rest_until_us || self->step == LAST_STEP)
     return;
-  self->base_limit = self->limit;
   self->base_rate = rate;
-  self->limit = MIN (self->limit + MAX (self->limit / 2, 1), FETCH_MAX_CONNECTIONS);
+  self->step++;
   self->is_trying = self->is_settling = TRUE;
 }
 
@@ -69,7 +88,7 @@ fetch_gate_new (void)
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
   fetch_tuning_init (&self->tuning);
-  self->idle = g_ptr_array_new_with_free_func (g_free);
+  self->buffers = buffer_pool_new ();
   self->sample_from_us = g_get_monotonic_time ();
   return self;
 }
@@ -79,7 +98,7 @@ fetch_gate_free (FetchGate *self)
 {
   if (self == NULL)
     return;
-  g_ptr_array_unref (self->idle);
+  buffer_pool_free (self->buffers);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->changed);
   g_free (self);
@@ -115,16 +134,12 @@ fetch_gate_waited_locked (FetchGate *self, gint64 waited_us)
   g_cond_broadcast (&self->changed);
 }
 
-guint8 *
-fetch_gate_take_buffer_locked (FetchGate *self)
+gboolean
+fetch_gate_is_open_locked (const FetchGate *self, guint n_own)
 {
-  guint n = self->idle->len;
-  return n > 0 ? g_ptr_array_steal_index_fast (self->idle, n - 1) : g_malloc (FETCH_WINDOW_BYTES);
-}
-
-void
-fetch_gate_give_buffer_locked (FetchGate *self, guint8 *buffer)
-{
-  if (buffer != NULL)
-    g_ptr_array_add (self->idle, buffer);
+  guint n_connections = fetch_tuning_connections (&self->tuning);
+  gsize window_bytes = fetch_tuning_window_bytes (&self->tuning);
+  return self->n_active < n_connections
+         && (n_own < FETCH_OWN_WINDOWS
+             || (self->n_windows < 2 * n_connections && self->windows_bytes + window_bytes <= FETCH_BUDGET_BYTES));
 }

@@ -3,22 +3,27 @@
  * off. Private to sources/. Thread-safe. */
 #pragma once
 
-#include <glib.h>
+#include "base/buffer_pool.h"
 
-#define FETCH_WINDOW_BYTES (8u << 20)
 #define FETCH_MAX_CONNECTIONS 12u
-/* Windows of all files together, beside FETCH_OWN_WINDOWS of each. */
-#define FETCH_SHARED_WINDOWS 10u
+#define FETCH_MAX_WINDOW_BYTES (8u << 20)
+/* Each file may always have so many windows, whatever the others have. */
 #define FETCH_OWN_WINDOWS 2u
+/* What the windows of all files hold at most, but for those. */
+#define FETCH_BUDGET_BYTES (96u << 20)
 
 /* What is known of the link; times are monotonic. */
 typedef struct {
-  guint limit; /* connections that may be used now */
+  guint step; /* how much effort is made: see the two functions below */
   gboolean is_trying, is_settling;
-  guint base_limit; /* before the trial, and what it brought */
-  double base_rate;
+  double base_rate;              /* what the step before brought */
   gint64 rest_us, rest_until_us; /* no trial before */
 } FetchTuning;
+
+/* Connections that may be used now, and what each fetches at a time: small windows lose least when a process dies, large
+ * ones serve links on which an answer takes long to begin. */
+guint fetch_tuning_connections (const FetchTuning *self);
+gsize fetch_tuning_window_bytes (const FetchTuning *self);
 
 /* What an interval was like. */
 typedef struct {
@@ -37,9 +42,10 @@ typedef struct {
   GMutex lock;
   GCond changed;
   FetchTuning tuning;
-  guint n_active;  /* connections in use */
-  guint n_shared;  /* windows in use */
-  GPtrArray *idle; /* buffers of FETCH_WINDOW_BYTES */
+  guint n_active;      /* connections in use */
+  guint n_windows;     /* in use */
+  gsize windows_bytes; /* of them */
+  BufferPool *buffers; /* for them */
   FetchSample sample;
   gint64 sample_from_us;
   gsize n_bytes;    /* atomic: they come in small pieces */
@@ -53,5 +59,5 @@ void fetch_gate_received (FetchGate *self, gsize n_bytes);
 void fetch_gate_trouble (FetchGate *self);
 /* Somebody waited for bytes; now and then the number of connections is thought over. */
 void fetch_gate_waited_locked (FetchGate *self, gint64 waited_us);
-guint8 *fetch_gate_take_buffer_locked (FetchGate *self);
-void fetch_gate_give_buffer_locked (FetchGate *self, guint8 *buffer);
+/* Whether a file that has `n_own` windows may fetch another one now. */
+gboolean fetch_gate_is_open_locked (const FetchGate *self, guint n_own);

@@ -6,10 +6,10 @@
 #define CHECK_US (100 * G_TIME_SPAN_MILLISECOND)
 
 typedef struct {
+  FetchGate *gate;
   guint64 offset_bytes;
-  gsize size;
+  gsize size, n_arrived;
   guint8 *bytes;
-  gboolean is_ready, is_shared;
   GError *error;
 } Window;
 
@@ -30,20 +30,19 @@ struct RangeAhead {
 static gboolean
 may_claim_locked (const RangeAhead *self)
 {
-  const FetchGate *gate = self->gate;
-  return !self->stopped && self->next_offset < self->size_bytes && gate->n_active < gate->tuning.limit
-         && (self->windows.length < FETCH_OWN_WINDOWS || gate->n_shared < FETCH_SHARED_WINDOWS);
+  return !self->stopped && self->next_offset < self->size_bytes
+         && fetch_gate_is_open_locked (self->gate, self->windows.length);
 }
 
 static Window *
 claim_locked (RangeAhead *self)
 {
   Window *window = g_new0 (Window, 1);
+  window->gate = self->gate;
   window->offset_bytes = self->next_offset;
-  window->size = (gsize) MIN (FETCH_WINDOW_BYTES, self->size_bytes - self->next_offset);
-  window->bytes = fetch_gate_take_buffer_locked (self->gate);
-  window->is_shared = self->windows.length >= FETCH_OWN_WINDOWS;
-  self->gate->n_shared += window->is_shared ? 1 : 0;
+  window->size = (gsize) MIN (fetch_tuning_window_bytes (&self->gate->tuning), self->size_bytes - self->next_offset);
+  self->gate->n_windows++;
+  self->gate->windows_bytes += window->size;
   self->gate->n_active++;
   self->next_offset += window->size;
   g_queue_push_tail (&self->windows, window);
@@ -53,8 +52,9 @@ claim_locked (RangeAhead *self)
 static void
 drop_locked (RangeAhead *self, Window *window)
 {
-  self->gate->n_shared -= window->is_shared ? 1 : 0;
-  fetch_gate_give_buffer_locked (self->gate, window->bytes);
+  self->gate->n_windows--;
+  self->gate->windows_bytes -= window->size;
+  buffer_pool_give (self->gate->buffers, window->bytes, window->size);
   g_clear_error (&window->error);
   g_free (window);
 }
@@ -67,6 +67,16 @@ grow_locked (RangeAhead *self)
 {
   if (self->n_idle == 0 && self->fetchers->len < FETCH_MAX_CONNECTIONS && may_claim_locked (self))
     g_ptr_array_add (self->fetchers, g_thread_new ("fetch", run_fetcher, self));
+}
+
+/* The last byte counts when the fetcher is through with the window, which may then go. */
+static void
+on_arrived (gpointer data, gsize n_bytes)
+{
+  Window *window = data;
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&window->gate->lock);
+  window->n_arrived = MIN (n_bytes, window->size - 1);
+  g_cond_broadcast (&window->gate->changed);
 }
 
 static gpointer
@@ -87,10 +97,14 @@ run_fetcher (gpointer data)
       Window *window = claim_locked (self);
       grow_locked (self);
       g_mutex_unlock (&gate->lock);
-      remote_file_read (self->ctx, self->file, window->offset_bytes, window->bytes, window->size, &window->error);
+      window->bytes = buffer_pool_take (gate->buffers, window->size);
+      GError *problem = NULL;
+      gboolean done = remote_file_stream (self->ctx, self->file, window->offset_bytes, window->bytes, window->size,
+                                          on_arrived, window, &problem);
       g_mutex_lock (&gate->lock);
-      window->is_ready = TRUE;
-      self->stopped = self->stopped || window->error != NULL;
+      window->n_arrived = done ? window->size : window->n_arrived;
+      window->error = problem;
+      self->stopped = self->stopped || !done;
       gate->n_active--;
       g_cond_broadcast (&gate->changed);
     }
@@ -112,9 +126,9 @@ range_ahead_new (Ctx *ctx, RemoteFile *file, FetchGate *gate, guint64 offset_byt
   return self;
 }
 
-/* The first window, when it is there or has failed; NULL with the context's end. */
-static Window *
-wait_first (Ctx *ctx, RangeAhead *self, GError **error)
+/* How much of the first window is there to be used; 0 with its error, or the context's. */
+static gsize
+wait_first (Ctx *ctx, RangeAhead *self, const Window **out_first, GError **error)
 {
   FetchGate *gate = self->gate;
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&gate->lock);
@@ -122,9 +136,17 @@ wait_first (Ctx *ctx, RangeAhead *self, GError **error)
     {
       Window *window = g_queue_peek_head (&self->windows);
       if (!ctx_check (ctx, error))
-        return NULL;
-      if (window != NULL && window->is_ready)
-        return window;
+        return 0;
+      if (window != NULL && window->n_arrived > self->n_used)
+        {
+          *out_first = window;
+          return window->n_arrived - self->n_used;
+        }
+      if (window != NULL && window->error != NULL)
+        {
+          g_propagate_error (error, g_steal_pointer (&window->error));
+          return 0;
+        }
       gint64 from_us = g_get_monotonic_time ();
       grow_locked (self);
       g_cond_wait_until (&gate->changed, &gate->lock, from_us + CHECK_US);
@@ -148,20 +170,16 @@ range_ahead_read (Ctx *ctx, RangeAhead *self, guint8 *buffer, gsize size, GError
 {
   while (size > 0)
     {
-      Window *window = wait_first (ctx, self, error);
-      if (window == NULL)
+      const Window *first = NULL;
+      gsize n = wait_first (ctx, self, &first, error);
+      n = MIN (n, size);
+      if (n == 0)
         return FALSE;
-      if (window->error != NULL)
-        {
-          g_propagate_error (error, g_steal_pointer (&window->error));
-          return FALSE;
-        }
-      gsize n = MIN (size, window->size - self->n_used);
-      memcpy (buffer, window->bytes + self->n_used, n);
+      memcpy (buffer, first->bytes + self->n_used, n);
       self->n_used += n;
       buffer += n;
       size -= n;
-      if (self->n_used == window->size)
+      if (self->n_used == first->size)
         drop_first (self);
     }
   return TRUE;

@@ -7,6 +7,8 @@
 #include "net/http_range.h"
 #include "sources/endpoint.h"
 
+/* So often somebody hears of it. */
+#define ARRIVAL_BYTES (256u << 10)
 #define MAX_HOPS 12u    /* Ollama follows ten before one that leads elsewhere */
 #define MAX_FAILURES 6u /* without a byte between them */
 #define MAX_REFUSALS 2u /* of an address that the hub gave; likewise */
@@ -113,7 +115,9 @@ typedef struct {
   guint64 offset_bytes;
   guint8 *buffer;
   gsize size, done;
-  guint64 skip_bytes; /* of an answer that starts before what is wanted */
+  guint64 skip_bytes;    /* of an answer that starts before what is wanted */
+  RemoteArrived arrived; /* or NULL */
+  gpointer data;
 } Take;
 
 static gboolean
@@ -174,8 +178,11 @@ on_write (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError **err
   gsize n = MIN (size - skipped, take->size - take->done);
   take->skip_bytes -= skipped;
   memcpy (take->buffer + take->done, (const guint8 *) bytes + skipped, n);
+  gsize before = take->done;
   take->done += n;
   fetch_gate_received (take->remote->gate, n);
+  if (take->arrived != NULL && before / ARRIVAL_BYTES != take->done / ARRIVAL_BYTES)
+    take->arrived (take->data, take->done);
   /* All that was wanted is here: the rest need not come. */
   return skipped + n == size || am_fail (error, AM_ERROR_CANCELLED, "Enough", "enough was read");
 }
@@ -275,7 +282,16 @@ handle (Ctx *ctx, RemoteFile *self, const char *location, guint status, Patience
 gboolean
 remote_file_read (Ctx *ctx, RemoteFile *self, guint64 offset_bytes, guint8 *buffer, gsize size, GError **error)
 {
-  Take take = { .remote = self, .offset_bytes = offset_bytes, .buffer = buffer, .size = size };
+  return remote_file_stream (ctx, self, offset_bytes, buffer, size, NULL, NULL, error);
+}
+
+gboolean
+remote_file_stream (Ctx *ctx, RemoteFile *self, guint64 offset_bytes, guint8 *buffer, gsize size,
+                    RemoteArrived arrived, gpointer data, GError **error)
+{
+  Take take = {
+    .remote = self, .offset_bytes = offset_bytes, .buffer = buffer, .size = size, .arrived = arrived, .data = data
+  };
   Patience patience = { 0 };
   while (take.done < take.size)
     {

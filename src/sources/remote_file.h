@@ -39,5 +39,9 @@ FetchGate *remote_file_gate (const RemoteFile *self); /* or NULL */
  * WrongRange; UNAVAILABLE after some attempts without a byte. */
 gboolean remote_file_read (Ctx *ctx, RemoteFile *self, guint64 offset_bytes, guint8 *buffer, gsize size,
                            GError **error);
+/* The same; `arrived` hears now and then how much of it is in the buffer for good. */
+typedef void (*RemoteArrived) (gpointer data, gsize n_bytes);
+gboolean remote_file_stream (Ctx *ctx, RemoteFile *self, guint64 offset_bytes, guint8 *buffer, gsize size,
+                             RemoteArrived arrived, gpointer data, GError **error);
 /* FAILED_PRECONDITION (reason SourceChanged): what `who` says now is not what it listed. Returns FALSE. */
 gboolean remote_file_fail_changed (const char *who, const char *what, const char *seen, GError **error);

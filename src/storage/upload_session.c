@@ -6,7 +6,7 @@
 #include "storage/blob_ingest.h"
 #include "storage/upload_state.h"
 
-#define SAVE_EVERY_BYTES (64u << 20)
+#define SAVE_EVERY_BYTES (48u << 20)
 
 struct UploadSession {
   BlobStore *blobs;

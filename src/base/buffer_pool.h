@@ -1,4 +1,4 @@
-/* Memory that is used again and again: the kernel gives pages slowly. Used by push_pipeline.c. Thread-safe. */
+/* Memory that is used again and again: the kernel gives pages slowly. Used by registry/ and sources/. Thread-safe. */
 #pragma once
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-#include "registry/buffer_pool.h"
+#include "base/buffer_pool.h"
 
 #include <string.h>
 
