@@ -12,8 +12,8 @@ TOOLS = ROOT / "tests" / "tools"
 
 
 @functools.cache
-def _printed_by(name):
-    return pathlib.Path(subprocess.run([TOOLS / name], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+def _printed_by(name, *arguments):
+    return pathlib.Path(subprocess.run([TOOLS / name, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
 
 
 def program():
@@ -30,6 +30,11 @@ def oras():
 
 def distribution():
     return _printed_by("build") / "registry"
+
+
+def kubernetes(name):
+    """A program of Kubernetes."""
+    return _printed_by("kubernetes/build", name)
 
 
 def real_model():

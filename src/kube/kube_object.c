@@ -1,0 +1,155 @@
+#include "kube/kube_object.h"
+
+#include <string.h>
+
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+struct KubeObject {
+  gatomicrefcount n_refs;
+  yyjson_doc *doc;
+  yyjson_val *metadata;
+};
+
+KubeObject *
+kube_object_new (yyjson_doc *doc, GError **error)
+{
+  yyjson_val *metadata = json_get_object (yyjson_doc_get_root (doc), "metadata");
+  if (metadata == NULL)
+    {
+      yyjson_doc_free (doc);
+      return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL,
+                           "this is no Kubernetes object: it has no metadata");
+    }
+  KubeObject *self = g_new (KubeObject, 1);
+  g_atomic_ref_count_init (&self->n_refs);
+  self->doc = doc;
+  self->metadata = metadata;
+  return self;
+}
+
+KubeObject *
+kube_object_parse (gconstpointer text, gsize size, gsize limit_bytes, GError **error)
+{
+  yyjson_doc *doc = json_parse (text, size, limit_bytes, JSON_STRICT, error);
+  return doc != NULL ? kube_object_new (doc, error) : NULL;
+}
+
+KubeObject *
+kube_object_ref (KubeObject *self)
+{
+  g_atomic_ref_count_inc (&self->n_refs);
+  return self;
+}
+
+void
+kube_object_unref (KubeObject *self)
+{
+  if (self == NULL || !g_atomic_ref_count_dec (&self->n_refs))
+    return;
+  yyjson_doc_free (self->doc);
+  g_free (self);
+}
+
+yyjson_val *
+kube_object_root (const KubeObject *self)
+{
+  return yyjson_doc_get_root (self->doc);
+}
+
+yyjson_val *
+kube_object_spec (const KubeObject *self)
+{
+  return json_get_object (kube_object_root (self), "spec");
+}
+
+yyjson_val *
+kube_object_status (const KubeObject *self)
+{
+  return json_get_object (kube_object_root (self), "status");
+}
+
+static const char *
+metadata_text (const KubeObject *self, const char *name)
+{
+  const char *text = json_get_string (self->metadata, name);
+  return text != NULL ? text : "";
+}
+
+const char *
+kube_object_name (const KubeObject *self)
+{
+  return metadata_text (self, "name");
+}
+
+const char *
+kube_object_namespace (const KubeObject *self)
+{
+  return metadata_text (self, "namespace");
+}
+
+const char *
+kube_object_uid (const KubeObject *self)
+{
+  return metadata_text (self, "uid");
+}
+
+const char *
+kube_object_resource_version (const KubeObject *self)
+{
+  return metadata_text (self, "resourceVersion");
+}
+
+gint64
+kube_object_generation (const KubeObject *self)
+{
+  return yyjson_get_sint (yyjson_obj_get (self->metadata, "generation"));
+}
+
+gboolean
+kube_object_is_deleting (const KubeObject *self)
+{
+  return json_get_string (self->metadata, "deletionTimestamp") != NULL;
+}
+
+gboolean
+kube_object_has_finalizer (const KubeObject *self, const char *finalizer)
+{
+  size_t index, n;
+  yyjson_val *each;
+  yyjson_arr_foreach (json_get_array (self->metadata, "finalizers"), index, n, each)
+  {
+    if (yyjson_equals_str (each, finalizer))
+      return TRUE;
+  }
+  return FALSE;
+}
+
+const char *
+kube_object_label (const KubeObject *self, const char *name)
+{
+  return json_get_string (json_get_object (self->metadata, "labels"), name);
+}
+
+const char *
+kube_object_annotation (const KubeObject *self, const char *name)
+{
+  return json_get_string (json_get_object (self->metadata, "annotations"), name);
+}
+
+yyjson_mut_doc *
+kube_object_edit (const KubeObject *self)
+{
+  return yyjson_doc_mut_copy (self->doc, NULL);
+}
+
+char *
+kube_object_trimmed_text (const KubeObject *self, gsize *out_size)
+{
+  g_autoptr (yyjson_mut_doc) doc = kube_object_edit (self);
+  yyjson_mut_val *metadata = yyjson_mut_obj_get (yyjson_mut_doc_get_root (doc), "metadata");
+  yyjson_mut_val *annotations = yyjson_mut_obj_get (metadata, "annotations");
+  yyjson_mut_obj_remove_key (metadata, "managedFields");
+  if (annotations != NULL)
+    yyjson_mut_obj_remove_key (annotations, LAST_APPLIED);
+  return json_write (doc, out_size);
+}

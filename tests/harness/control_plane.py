@@ -1,0 +1,146 @@
+"""A real Kubernetes API server over a real etcd, as processes."""
+
+import json
+import os
+import pathlib
+import signal
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from . import servers, tools
+
+START_TIMEOUT = 120
+
+
+def _openssl(*arguments):
+    subprocess.run([tools.need("openssl"), *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+class Authority:
+    """Certificates of a cluster, in a folder."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.certificate, self.key = self.folder / "ca.crt", self.folder / "ca.key"
+        _openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=tests",
+                 "-keyout", self.key, "-out", self.certificate)
+
+    def issue(self, name, subject, alternatives=""):
+        """Files of a certificate and its key. `alternatives`: as "IP:127.0.0.1,DNS:x" for a server; a client's without."""
+        certificate, key, request, extensions = (self.folder / f"{name}.{ending}" for ending in ("crt", "key", "csr", "ext"))
+        _openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject, "-keyout", key, "-out", request)
+        extensions.write_text(f"subjectAltName={alternatives}\n" if alternatives else "extendedKeyUsage=clientAuth\n")
+        _openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", "2",
+                 "-extfile", extensions, "-out", certificate)
+        return certificate, key
+
+
+class Process:
+    """A program with its output in a file."""
+
+    def __init__(self, command, log):
+        self.command, self.log, self.process = list(map(str, command)), pathlib.Path(log), None
+
+    def start(self):
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process is None:
+            return
+        self.process.send_signal(how)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+class ControlPlane:
+    """etcd and kube-apiserver on 127.0.0.1. Use as a context; `kubeconfig` is the administrator's."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port, self.etcd_port, peer_port = servers.free_port(), servers.free_port(), servers.free_port()
+        self.authority = Authority(self.folder / "pki")
+        self.kubeconfig = self.folder / "admin.kubeconfig"
+        self.etcd = Process([tools.need("etcd"), "--data-dir", self.folder / "etcd", "--unsafe-no-fsync",
+                             "--listen-client-urls", self.etcd_url, "--advertise-client-urls", self.etcd_url,
+                             "--listen-peer-urls", f"http://127.0.0.1:{peer_port}"], self.folder / "etcd.log")
+        self.api_server = Process(self._api_server_command(), self.folder / "kube-apiserver.log")
+        self.client = self.authority.issue("admin", "/O=system:masters/CN=admin")
+        self.write_kubeconfig(self.kubeconfig, self.url, *self.client)
+
+    @property
+    def url(self):
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def etcd_url(self):
+        return f"http://127.0.0.1:{self.etcd_port}"
+
+    def _api_server_command(self):
+        certificate, key = self.authority.issue("server", "/CN=kube-apiserver", "IP:127.0.0.1,IP:10.96.0.1,DNS:kubernetes.default.svc")
+        account_certificate, account_key = self.authority.issue("accounts", "/CN=accounts")
+        return [tools.kubernetes("kube-apiserver"), "--etcd-servers", self.etcd_url, "--secure-port", self.port, "--bind-address", "127.0.0.1",
+                "--advertise-address", "127.0.0.1", "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "RBAC",
+                "--tls-cert-file", certificate, "--tls-private-key-file", key, "--client-ca-file", self.authority.certificate,
+                "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", account_certificate,
+                "--service-account-signing-key-file", account_key, "--cert-dir", self.folder / "made", "--endpoint-reconciler-type", "none"]
+
+    def write_kubeconfig(self, path, server, certificate, key):
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "tests",
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
+            "clusters": [{"name": "tests", "cluster": {"server": server, "certificate-authority": str(self.authority.certificate)}}],
+            "users": [{"name": "tests", "user": {"client-certificate": str(certificate), "client-key": str(key)}}]}))
+
+    def request(self, path, timeout=10):
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        context.load_cert_chain(*map(str, self.client))
+        with urllib.request.urlopen(self.url + path, timeout=timeout, context=context) as answer:
+            return answer.read()
+
+    def wait_ready(self):
+        end = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < end:
+            try:
+                self.request("/readyz")
+                return
+            except (OSError, urllib.error.URLError):
+                time.sleep(0.1)
+            if self.api_server.process.poll() is not None:
+                break
+        raise servers.ServerFailed(f"kube-apiserver did not start:\n{self.api_server.log.read_text()[-3000:]}")
+
+    def start(self):
+        self.etcd.start()
+        self.api_server.start()
+        self.wait_ready()
+        return self
+
+    def restart_api_server(self):
+        """Its memory of what changed begins anew."""
+        self.api_server.stop()
+        self.api_server.start()
+        self.wait_ready()
+
+    def stop(self):
+        self.api_server.stop()
+        self.etcd.stop()
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()

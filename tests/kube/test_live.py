@@ -1,0 +1,27 @@
+"""The Kubernetes client's own tests (src/kube/kube_live-test.c), against a real API server."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness import tools
+
+
+def run(cluster, path):
+    program = tools.program().parents[1] / "kube" / "kube_live-test"
+    done = subprocess.run([program, "-p", path], env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"^ok 1 ", done.stdout, re.MULTILINE), done.stdout
+
+
+@pytest.mark.parametrize("name", ["objects", "patches", "delete", "list", "informer", "leader", "events"])
+def test_live(cluster, name):
+    run(cluster, f"/kube-live/{name}")
+
+
+def test_forgotten_version(cluster):
+    cluster.restart_api_server()
+    run(cluster, "/kube-live/forgotten-version")
