@@ -195,15 +195,17 @@ typedef struct {
   gboolean stays_down, is_late;
   guint at_least; /* operations that a push, and a pull, has for it */
   guint pull_at_least;
+  gboolean is_far;
 } Way;
 
 static const Way ways[] = {
-  { OBJECT_FAULT_DOWN, FALSE, FALSE, 50, 15 },    { OBJECT_FAULT_DOWN, TRUE, FALSE, 50, 15 },
-  { OBJECT_FAULT_DOWN, FALSE, TRUE, 50, 0 },      { OBJECT_FAULT_IO, FALSE, FALSE, 50, 15 },
-  { OBJECT_FAULT_IO, TRUE, FALSE, 50, 15 },       { OBJECT_FAULT_NO_SPACE, FALSE, FALSE, 30, 0 },
-  { OBJECT_FAULT_NO_SPACE, TRUE, FALSE, 30, 0 },  { OBJECT_FAULT_READ_ONLY, FALSE, FALSE, 30, 0 },
-  { OBJECT_FAULT_READ_ONLY, TRUE, FALSE, 30, 0 }, { OBJECT_FAULT_CUT, FALSE, FALSE, 4, 4 },
-  { OBJECT_FAULT_FLIP, FALSE, FALSE, 4, 8 },
+  { OBJECT_FAULT_DOWN, FALSE, FALSE, 50, 15 },     { OBJECT_FAULT_DOWN, TRUE, FALSE, 50, 15 },
+  { OBJECT_FAULT_DOWN, FALSE, TRUE, 50, 0 },       { OBJECT_FAULT_IO, FALSE, FALSE, 50, 15 },
+  { OBJECT_FAULT_IO, TRUE, FALSE, 50, 15 },        { OBJECT_FAULT_NO_SPACE, FALSE, FALSE, 30, 0 },
+  { OBJECT_FAULT_NO_SPACE, TRUE, FALSE, 30, 0 },   { OBJECT_FAULT_READ_ONLY, FALSE, FALSE, 30, 0 },
+  { OBJECT_FAULT_READ_ONLY, TRUE, FALSE, 30, 0 },  { OBJECT_FAULT_CUT, FALSE, FALSE, 4, 4 },
+  { OBJECT_FAULT_FLIP, FALSE, FALSE, 4, 8 },       { OBJECT_FAULT_DOWN, FALSE, FALSE, 40, 15, TRUE },
+  { OBJECT_FAULT_DOWN, FALSE, TRUE, 40, 0, TRUE },
 };
 
 /* Each operation once; where a store goes down, some of the moments do. */
@@ -306,14 +308,15 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   for (gsize i = 0; i < G_N_ELEMENTS (ways); i++)
     {
-      g_autofree char *name = g_strdup_printf ("%s%s%s", names[ways[i].kind], ways[i].stays_down ? "-for-good" : "",
-                                               ways[i].is_late ? "-late" : "");
+      g_autofree char *name = g_strdup_printf ("%s%s%s%s", names[ways[i].kind], ways[i].stays_down ? "-for-good" : "",
+                                               ways[i].is_late ? "-late" : "", ways[i].is_far ? "-far" : "");
+      void (*set_up) (StorageFixture * fixture, gconstpointer data) = ways[i].is_far ? storage_fixture_set_up_far
+                                                                                     : storage_fixture_set_up;
       g_autofree char *push = g_strdup_printf ("/store-faults/push/%s", name);
       g_autofree char *pull_name = g_strdup_printf ("/store-faults/pull/%s", name);
-      g_test_add (push, StorageFixture, &ways[i], storage_fixture_set_up, test_push, storage_fixture_tear_down);
+      g_test_add (push, StorageFixture, &ways[i], set_up, test_push, storage_fixture_tear_down);
       if (ways[i].pull_at_least > 0)
-        g_test_add (pull_name, StorageFixture, &ways[i], storage_fixture_set_up, test_pull,
-                    storage_fixture_tear_down);
+        g_test_add (pull_name, StorageFixture, &ways[i], set_up, test_pull, storage_fixture_tear_down);
     }
   return g_test_run ();
 }

@@ -4,8 +4,11 @@
 #include "dmcr/service.h"
 #include "net/http_range.h"
 #include "oci/media_types.h"
-#include "storage/chunk_frame.h"
+#include "storage/chunk_ahead.h"
 #include "storage/repository_links.h"
+
+/* Of a far store: frames on their way while one is sent. A client that is in a hurry opens several bodies at once. */
+#define N_AHEAD 1
 
 /* A body of decoded bytes. */
 typedef struct {
@@ -36,8 +39,8 @@ blob_body_free (gpointer data)
 
 /* A body of chunk frames, as they are stored. */
 typedef struct {
-  BlobStore *blobs;
   Recipe *recipe;
+  ChunkAhead *ahead;
   guint next, end; /* entries */
   Reader *chunk;
   guint64 offset_bytes;
@@ -54,8 +57,8 @@ frame_body_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **e
     {
       if (self->next == self->end)
         return 0;
-      const RecipeEntry *entry = &g_array_index (self->recipe->entries, RecipeEntry, self->next);
-      self->chunk = blob_store_open_chunk (ctx, self->blobs, entry->digest, error);
+      ChunkHeader header;
+      self->chunk = chunk_ahead_open (ctx, self->ahead, self->next, &header, error);
       if (self->chunk == NULL)
         return -1;
       self->next++;
@@ -74,12 +77,29 @@ frame_body_free (gpointer data)
 {
   FrameBody *self = data;
   reader_free (self->chunk);
+  chunk_ahead_free (self->ahead);
   recipe_free (self->recipe);
   g_free (self);
 }
 
 typedef gboolean (*FindLink) (Ctx *ctx, ObjectStore *objects, const char *repository, const Digest *digest,
                               gboolean *out_exists, GError **error);
+
+/* Of a far store: a reader who comes back for the next piece of a blob is not looked up each time. */
+static gboolean
+is_member_lately (Dmcr *self, const char *name)
+{
+  g_autoptr (GBytes) known = object_store_is_far (blob_store_objects (self->blobs)) ? recent_get (self->members, name)
+                                                                                    : NULL;
+  return known != NULL;
+}
+
+static void
+remember_member (Dmcr *self, const char *name)
+{
+  g_autoptr (GBytes) nothing = g_bytes_new (NULL, 0);
+  recent_put (self->members, name, nothing);
+}
 
 /* A blob belongs to a repository by its layer link, which `find` asks for; manifests can be read as blobs too. */
 static gboolean
@@ -88,12 +108,16 @@ require_membership (Ctx *ctx, Dmcr *self, const char *repository, const Digest *
   gboolean found = FALSE;
   char text[DIGEST_STRING_SIZE];
   ObjectStore *objects = blob_store_objects (self->blobs);
+  g_autofree char *name = g_strconcat (repository, "@", digest_format (digest, text), NULL);
+  if (find == layer_link_exists && is_member_lately (self, name))
+    return TRUE;
   if (!find (ctx, objects, repository, digest, &found, error)
       || (!found && !manifest_link_exists (ctx, objects, repository, digest, &found, error)))
     return FALSE;
+  if (found)
+    remember_member (self, name);
   return found
-         || am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN", "repository %s has no blob %s", repository,
-                     digest_format (digest, text));
+         || am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN", "repository %s has no blob %s", repository, text);
 }
 
 static gboolean
@@ -152,9 +176,9 @@ send_frames (Dmcr *self, HttpRequest *req, HttpResponse *res, Recipe *taken, GEr
       length = recipe->blob_size;
     }
   FrameBody *body = g_new0 (FrameBody, 1);
-  body->blobs = self->blobs;
   body->next = recipe_find (recipe, first);
   body->end = recipe_find (recipe, first + length - 1) + 1;
+  body->ahead = chunk_ahead_new (self->blobs, recipe, body->next, body->end, N_AHEAD);
   body->sent = self->sent;
   http_response_headerf (res, WIRE_RANGE_HEADER, "%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT,
                          recipe->starts[body->next], recipe->starts[body->end] - 1);
@@ -208,6 +232,7 @@ dmcr_delete_blob (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
       || !require_membership (ctx, self, repository, &digest, layer_link_exists, error)
       || !layer_link_remove (ctx, blob_store_objects (self->blobs), repository, &digest, error))
     return FALSE;
+  recent_clear (self->members);
   http_response_status (res, 202);
   return TRUE;
 }

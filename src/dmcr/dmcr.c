@@ -5,6 +5,9 @@
 #include "oci/manifest.h"
 #include "oci/reference.h"
 
+/* How long a removal by another process may go unnoticed by readers. */
+#define MEMBERS_MAX_AGE_MS 10000
+#define MEMBERS_MAX_BYTES (1u << 20)
 #define API "/v2/{name+}"
 #define READY_TIMEOUT_MS 5000
 #define KNOWN_LIMIT_BYTES (WIRE_KNOWN_MAX * 32)
@@ -153,6 +156,7 @@ dmcr_start (Ctx *ctx, const DmcrConfig *config, BlobStore *blobs, GError **error
   g_mutex_init (&self->lock);
   g_cond_init (&self->released);
   self->held = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->members = recent_new (MEMBERS_MAX_BYTES, MEMBERS_MAX_AGE_MS);
   self->ctx = ctx_ref (ctx);
   self->blobs = blobs;
   self->accept_sparse = config->accept_sparse_manifests;
@@ -200,6 +204,7 @@ dmcr_free (Dmcr *self)
   http_server_free (self->server);
   auth_free (self->auth);
   g_clear_pointer (&self->held, g_hash_table_unref);
+  g_clear_pointer (&self->members, recent_free);
   g_mutex_clear (&self->lock);
   g_cond_clear (&self->released);
   ctx_unref (self->ctx);

@@ -94,6 +94,7 @@ dmcr_delete_manifest (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **er
   if (repository == NULL
       || !manifest_store_remove (ctx, self->blobs, repository, http_request_param (req, "reference"), error))
     return FALSE;
+  recent_clear (self->members);
   http_response_status (res, 202);
   return TRUE;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/digest.h"
+#include "base/recent.h"
 #include "dmcr/auth.h"
 #include "dmcr/dmcr.h"
 #include "net/http_server.h"
@@ -17,6 +18,9 @@ struct Dmcr {
   GMutex lock;
   GCond released;
   GHashTable *held;
+  /* "repository@digest" of blobs that a repository was found to have; forgotten after some seconds, and with whatever
+   * is removed here. */
+  Recent *members;
   gboolean accept_sparse;
   Metric *received, *sent;
 };

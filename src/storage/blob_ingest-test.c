@@ -354,12 +354,12 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   STORAGE_TEST ("/blob-ingest/frames", test_frames);
-  STORAGE_TEST ("/blob-ingest/mixed", test_mixed);
+  STORAGE_TEST_BOTH ("/blob-ingest/mixed", test_mixed);
   STORAGE_TEST ("/blob-ingest/small-by-frames", test_small_by_frames);
   STORAGE_TEST ("/blob-ingest/refused", test_refused);
-  STORAGE_TEST ("/blob-ingest/refused-references", test_refused_references);
+  STORAGE_TEST_BOTH ("/blob-ingest/refused-references", test_refused_references);
   STORAGE_TEST ("/blob-ingest/mends", test_mends);
-  STORAGE_TEST ("/blob-ingest/writers-at-once", test_writers_at_once);
-  STORAGE_TEST ("/blob-ingest/overtaken-writer", test_overtaken_writer);
+  STORAGE_TEST_BOTH ("/blob-ingest/writers-at-once", test_writers_at_once);
+  STORAGE_TEST_BOTH ("/blob-ingest/overtaken-writer", test_overtaken_writer);
   return g_test_run ();
 }

@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+#include "storage/blob_private.h"
+
+/* Of one upload's chunks on their way to a far store, which are in memory until they are there: enough small ones that
+ * the way there and back does not count. */
+#define MAX_UNDER_WAY 16
+#define MAX_UNDER_WAY_BYTES (4u * CHUNK_MAX_BYTES)
+
 static gboolean on_frame_header (gpointer data, const ChunkHeader *header, GError **error);
 static gboolean on_frame_stripe (gpointer data, const guint8 *stored, gsize stored_size, const guint8 *decoded,
                                  gsize decoded_size, GError **error);
@@ -15,6 +22,14 @@ blob_ingest_init (BlobIngest *self, BlobStore *blobs, GArray *entries)
   self->entries = entries;
   sha256_init (&self->blob_sha);
   self->boundary_sha = self->blob_sha;
+  self->references = g_byte_array_new ();
+}
+
+static void
+drop_window (BlobIngest *self)
+{
+  g_clear_pointer (&self->window, commit_window_free);
+  g_queue_clear_full (&self->before, g_free);
 }
 
 static void
@@ -29,6 +44,8 @@ void
 blob_ingest_clear (BlobIngest *self)
 {
   drop_chunk (self);
+  drop_window (self);
+  g_clear_pointer (&self->references, g_byte_array_unref);
   g_clear_pointer (&self->plan, chunk_plan_free);
   g_clear_pointer (&self->encoder, chunk_encoder_free);
   g_clear_pointer (&self->parser, chunk_parser_free);
@@ -40,10 +57,51 @@ void
 blob_ingest_rewind (BlobIngest *self, const Sha256 *boundary_sha, guint64 boundary_bytes)
 {
   drop_chunk (self);
+  drop_window (self);
+  g_byte_array_set_size (self->references, 0);
   g_clear_pointer (&self->parser, chunk_parser_free);
   self->blob_sha = *boundary_sha;
   self->boundary_sha = *boundary_sha;
   self->start_bytes = boundary_bytes;
+}
+
+typedef struct {
+  guint n_entries;
+  guint64 bytes;
+  Sha256 sha;
+} Boundary;
+
+gboolean
+blob_ingest_settle (Ctx *ctx, BlobIngest *self, GError **error)
+{
+  if (self->window == NULL)
+    return TRUE;
+  if (commit_window_drain (ctx, self->window, error))
+    {
+      g_queue_clear_full (&self->before, g_free);
+      g_clear_pointer (&self->window, commit_window_free);
+      return TRUE;
+    }
+  const Boundary *first = g_queue_peek_nth (&self->before, (guint) commit_window_n_stored (self->window));
+  Boundary boundary = first != NULL ? *first
+                                    : (Boundary){ self->entries->len, self->start_bytes, self->boundary_sha };
+  g_array_set_size (self->entries, boundary.n_entries);
+  blob_ingest_rewind (self, &boundary.sha, boundary.bytes);
+  return FALSE;
+}
+
+/* Sends the object of a whole chunk on its way. What it adds to the blob counts from now on, and is sure once it is
+ * stored. */
+static gboolean
+send_chunk (Ctx *ctx, BlobIngest *self, const char *key, gsize size, GError **error)
+{
+  Boundary before = { self->entries->len, self->start_bytes, self->boundary_sha };
+  if (self->window == NULL)
+    self->window = commit_window_new (MAX_UNDER_WAY, MAX_UNDER_WAY_BYTES);
+  if (!commit_window_add (ctx, self->window, g_steal_pointer (&self->writer), size, key, OBJECT_COMMIT_LAZY, error))
+    return FALSE;
+  g_queue_push_tail (&self->before, g_memdup2 (&before, sizeof before));
+  return TRUE;
 }
 
 gboolean
@@ -129,10 +187,13 @@ commit_chunk (Ctx *ctx, BlobIngest *self, const char *prefix, RecipeEntry *out_e
   blake3_peek (&self->chunk_hash, header.digest.bytes);
   chunk_header_write (&header, bytes);
   g_autofree char *key = prefix != NULL ? parked_key (prefix, header.digest.bytes) : chunk_key (header.digest.bytes);
+  gboolean beside = prefix == NULL && object_store_is_far (blob_store_objects (self->blobs));
   if (!object_writer_patch (ctx, self->writer, 0, bytes, sizeof bytes, error)
-      || !object_writer_commit (ctx, self->writer, key, OBJECT_COMMIT_LAZY, error))
+      || !(beside ? send_chunk (ctx, self, key, CHUNK_HEADER_SIZE + self->chunk_encoded, error)
+                  : object_writer_commit (ctx, self->writer, key, OBJECT_COMMIT_LAZY, error)))
     return FALSE;
   g_clear_pointer (&self->writer, object_writer_free);
+  blob_store_stored_chunk (self->blobs, header.digest.bytes);
   *out_entry = (RecipeEntry){ .decoded_size = header.decoded_size, .encoded_size = header.encoded_size };
   memcpy (out_entry->digest, header.digest.bytes, CHUNK_DIGEST_SIZE);
   return TRUE;
@@ -242,6 +303,20 @@ hash_reference (BlobIngest *self, GError **error)
          || am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "damaged chunk: its bytes have another digest");
 }
 
+/* It may be one that this upload has just sent on its way. */
+static gboolean
+open_reference (BlobIngest *self, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  if (chunk_reader_open (self->ctx, self->referenced, self->frame.digest.bytes, &problem))
+    return TRUE;
+  if (am_error_is (problem, AM_ERROR_NOT_FOUND) && self->window != NULL)
+    return commit_window_drain (self->ctx, self->window, error)
+           && chunk_reader_open (self->ctx, self->referenced, self->frame.digest.bytes, error);
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
 static gboolean
 take_reference (BlobIngest *self, GError **error)
 {
@@ -250,7 +325,7 @@ take_reference (BlobIngest *self, GError **error)
     self->referenced = chunk_reader_new (blob_store_objects (self->blobs));
   if (self->stripe == NULL)
     self->stripe = g_malloc (CHUNK_STRIPE_BYTES);
-  gboolean opened = chunk_reader_open (self->ctx, self->referenced, self->frame.digest.bytes, &problem);
+  gboolean opened = open_reference (self, &problem);
   const ChunkHeader *header = chunk_reader_header (self->referenced);
   if (opened && header->decoded_size != self->frame.decoded_size)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "CHUNK_INVALID", "a reference claims another size");
@@ -264,7 +339,7 @@ take_reference (BlobIngest *self, GError **error)
     }
   RecipeEntry entry = { .decoded_size = header->decoded_size, .encoded_size = header->encoded_size };
   memcpy (entry.digest, self->frame.digest.bytes, CHUNK_DIGEST_SIZE);
-  self->took_references = TRUE;
+  g_byte_array_append (self->references, entry.digest, CHUNK_DIGEST_SIZE);
   return add_entry (self, &entry, error);
 }
 

@@ -8,6 +8,7 @@
 #include "storage/chunk_frame.h"
 #include "storage/chunk_plan.h"
 #include "storage/chunk_reader.h"
+#include "storage/commit_window.h"
 
 typedef struct {
   BlobStore *blobs;
@@ -29,8 +30,11 @@ typedef struct {
   ChunkParser *parser;
   ChunkHeader frame;
   ChunkReader *referenced;
-  gboolean took_references; /* since the flag was cleared */
-  Ctx *ctx;                 /* of the call in progress, for the parser's events */
+  GByteArray *references; /* digests of chunks that were taken by reference and not pinned since */
+  /* Of a far store: whole chunks on their way to it. */
+  CommitWindow *window;
+  GQueue before; /* where the blob stood before each of the window's */
+  Ctx *ctx;      /* of the call in progress, for the parser's events */
 } BlobIngest;
 
 void blob_ingest_init (BlobIngest *self, BlobStore *blobs, GArray *entries);
@@ -39,6 +43,8 @@ void blob_ingest_clear (BlobIngest *self);
 gboolean blob_ingest_bytes (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error);
 /* A piece of a stream of frames; no chunk may be open. */
 gboolean blob_ingest_frames (Ctx *ctx, BlobIngest *self, const guint8 *data, gsize size, GError **error);
+/* On a far store chunks go there beside the work on the next ones. Waits until all whole ones are stored. When that fails, goes back to those that are. */
+gboolean blob_ingest_settle (Ctx *ctx, BlobIngest *self, GError **error);
 gboolean blob_ingest_has_open_chunk (const BlobIngest *self);
 /* Closes the open chunk, if any, at its present length. */
 gboolean blob_ingest_close_chunk (Ctx *ctx, BlobIngest *self, GError **error);

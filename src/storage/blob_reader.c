@@ -2,7 +2,11 @@
 #include <string.h>
 
 #include "storage/blob_private.h"
+#include "storage/chunk_ahead.h"
 #include "storage/chunk_reader.h"
+
+/* Of a far store: chunks on their way while one is read. */
+#define N_AHEAD 3
 
 struct BlobReader {
   Digest digest;
@@ -12,6 +16,7 @@ struct BlobReader {
   Recipe *recipe; /* or chunked */
   guint entry;    /* the open chunk, or the one to open next */
   gboolean is_open;
+  ChunkAhead *ahead;
   ChunkReader *chunk;
   guint8 *stripe; /* decoded, when the caller's buffer does not fit */
   gsize stripe_start, stripe_end;
@@ -24,6 +29,7 @@ blob_reader_free (BlobReader *self)
   if (self == NULL)
     return;
   reader_free (self->whole);
+  chunk_ahead_free (self->ahead);
   recipe_free (self->recipe);
   chunk_reader_free (self->chunk);
   g_free (self->stripe);
@@ -42,9 +48,12 @@ open_entry (Ctx *ctx, BlobReader *self, guint entry, GError **error)
   const RecipeEntry *wanted = &g_array_index (self->recipe->entries, RecipeEntry, entry);
   self->entry = entry;
   self->is_open = FALSE;
-  if (!chunk_reader_open (ctx, self->chunk, wanted->digest, error))
+  ChunkHeader header;
+  Reader *frame = chunk_ahead_open (ctx, self->ahead, entry, &header, error);
+  if (frame == NULL)
     return FALSE;
-  if (chunk_reader_header (self->chunk)->decoded_size != wanted->decoded_size)
+  chunk_reader_take (self->chunk, wanted->digest, frame, &header);
+  if (header.decoded_size != wanted->decoded_size)
     {
       g_autofree char *key = chunk_key (wanted->digest);
       return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt",
@@ -119,21 +128,24 @@ blob_store_open (Ctx *ctx, BlobStore *store, const Digest *digest, guint64 offse
   BlobReader *self = g_new0 (BlobReader, 1);
   g_autoptr (BlobReader) owner = self;
   self->digest = *digest;
-  self->whole = object_store_open (ctx, blob_store_objects (store), key, &problem);
-  if (self->whole != NULL)
-    self->size_bytes = self->whole->size_bytes;
-  else if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
+  self->recipe = blob_store_recall_recipe (store, digest);
+  self->whole = self->recipe == NULL ? object_store_open (ctx, blob_store_objects (store), key, &problem) : NULL;
+  if (problem != NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
     {
       g_propagate_error (error, g_steal_pointer (&problem));
       return NULL;
     }
+  if (self->whole != NULL)
+    self->size_bytes = self->whole->size_bytes;
   else
     {
-      self->recipe = blob_store_read_recipe (ctx, store, digest, error);
+      if (self->recipe == NULL)
+        self->recipe = blob_store_read_recipe (ctx, store, digest, error);
       if (self->recipe == NULL)
         return NULL;
       self->size_bytes = self->recipe->blob_size;
       self->chunk = chunk_reader_new (blob_store_objects (store));
+      self->ahead = chunk_ahead_new (store, self->recipe, G_MAXUINT, self->recipe->entries->len, N_AHEAD);
     }
   return blob_reader_seek (ctx, self, offset_bytes, error) ? g_steal_pointer (&owner) : NULL;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "storage/chunk_frame.h"
+#include "storage/chunk_reader.h"
 #include "storage/storage_fixture.h"
 
 #define MiB ((gsize) 1 << 20)
@@ -60,6 +60,7 @@ test_unknown (StorageFixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   Digest digest;
   ChunkDigest chunk_digest = fixture_chunk_digest ("nothing", 7);
+  ChunkHeader header;
   digest_of (DIGEST_SHA256, "nothing", 7, &digest);
   gboolean has = TRUE;
   g_autofree guint8 *chunk = g_malloc (CHUNK_MAX_BYTES);
@@ -73,7 +74,7 @@ test_unknown (StorageFixture *self, gconstpointer data)
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN");
   g_assert_false (blob_store_verify (NULL, self->blobs, &digest, NULL, NULL, &error));
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "BLOB_UNKNOWN");
-  g_assert_null (blob_store_open_chunk (NULL, self->blobs, chunk_digest.bytes, &error));
+  g_assert_null (chunk_object_open (NULL, self->objects, chunk_digest.bytes, &header, &error));
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN");
   g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, chunk_digest.bytes, chunk, &error), ==, -1);
   fixture_assert_error (&error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN");
@@ -265,7 +266,8 @@ test_chunks (StorageFixture *self, gconstpointer data)
       g_assert_cmpint (blob_store_read_chunk (NULL, self->blobs, entry->digest, chunk, &error), ==,
                        entry->decoded_size);
       g_assert_cmpint (memcmp (chunk, wanted + recipe->starts[i], entry->decoded_size), ==, 0);
-      g_autoptr (Reader) frame = blob_store_open_chunk (NULL, self->blobs, entry->digest, &error);
+      ChunkHeader header;
+      g_autoptr (Reader) frame = chunk_object_open (NULL, self->objects, entry->digest, &header, &error);
       g_assert_no_error (error);
       g_assert_cmpuint (frame->size_bytes, ==, entry->encoded_size + CHUNK_HEADER_SIZE);
       fixture_assert_ok (blob_store_has_chunk (NULL, self->blobs, entry->digest, &has, &error), error);
@@ -332,16 +334,16 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  STORAGE_TEST ("/blob-store/whole", test_whole);
-  STORAGE_TEST ("/blob-store/wrong-digest", test_wrong_digest);
-  STORAGE_TEST ("/blob-store/unknown", test_unknown);
-  STORAGE_TEST ("/blob-store/limit", test_limit);
-  STORAGE_TEST ("/blob-store/offsets", test_offsets);
-  STORAGE_TEST ("/blob-store/whole-offsets", test_whole_offsets);
-  STORAGE_TEST ("/blob-store/jumps", test_jumps);
-  STORAGE_TEST ("/blob-store/verify", test_verify);
-  STORAGE_TEST ("/blob-store/chunks", test_chunks);
+  STORAGE_TEST_BOTH ("/blob-store/whole", test_whole);
+  STORAGE_TEST_BOTH ("/blob-store/wrong-digest", test_wrong_digest);
+  STORAGE_TEST_BOTH ("/blob-store/unknown", test_unknown);
+  STORAGE_TEST_BOTH ("/blob-store/limit", test_limit);
+  STORAGE_TEST_BOTH ("/blob-store/offsets", test_offsets);
+  STORAGE_TEST_BOTH ("/blob-store/whole-offsets", test_whole_offsets);
+  STORAGE_TEST_BOTH ("/blob-store/jumps", test_jumps);
+  STORAGE_TEST_BOTH ("/blob-store/verify", test_verify);
+  STORAGE_TEST_BOTH ("/blob-store/chunks", test_chunks);
   STORAGE_TEST ("/blob-store/recipe-needs-chunks", test_recipe_needs_chunks);
-  STORAGE_TEST ("/blob-store/cancelled", test_cancelled);
+  STORAGE_TEST_BOTH ("/blob-store/cancelled", test_cancelled);
   return g_test_run ();
 }

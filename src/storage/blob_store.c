@@ -3,12 +3,20 @@
 #include <string.h>
 
 #include "base/blake3.h"
+#include "base/recent.h"
 #include "storage/chunk_reader.h"
 
 #define WHOLE_LIMIT_BYTES (4u << 20)
+/* What is remembered of a far store. */
+#define RECIPES_MAX_BYTES (16u << 20)
+#define UPLOADS_MAX_BYTES (1u << 20)
 
 struct BlobStore {
   ObjectStore *objects;
+  /* Of a far store, else NULL: what spares it questions. */
+  ChunkHint *hint;
+  Recent *recipes; /* by digest */
+  Recent *uploads; /* by id: the repository */
 };
 
 BlobStore *
@@ -16,13 +24,52 @@ blob_store_new (ObjectStore *objects)
 {
   BlobStore *self = g_new0 (BlobStore, 1);
   self->objects = objects;
+  if (object_store_is_far (objects))
+    {
+      self->hint = chunk_hint_new ();
+      self->recipes = recent_new (RECIPES_MAX_BYTES, -1);
+      self->uploads = recent_new (UPLOADS_MAX_BYTES, -1);
+    }
   return self;
 }
 
 void
 blob_store_free (BlobStore *self)
 {
+  if (self == NULL)
+    return;
+  chunk_hint_free (self->hint);
+  recent_free (self->recipes);
+  recent_free (self->uploads);
   g_free (self);
+}
+
+ChunkHint *
+blob_store_hint (BlobStore *self)
+{
+  return self->hint;
+}
+
+void
+blob_store_stored_chunk (BlobStore *self, const guint8 digest[32])
+{
+  if (self->hint != NULL)
+    chunk_hint_add (self->hint, digest);
+}
+
+char *
+blob_store_upload_owner (BlobStore *self, const char *id)
+{
+  g_autoptr (GBytes) owner = self->uploads != NULL ? recent_get (self->uploads, id) : NULL;
+  return owner != NULL ? g_strndup (g_bytes_get_data (owner, NULL), g_bytes_get_size (owner)) : NULL;
+}
+
+void
+blob_store_saw_upload (BlobStore *self, const char *id, const char *repository)
+{
+  g_autoptr (GBytes) owner = g_bytes_new (repository, strlen (repository));
+  if (self->uploads != NULL)
+    recent_put (self->uploads, id, owner);
 }
 
 ObjectStore *
@@ -62,6 +109,7 @@ fail_unknown (GError **error, const Digest *digest)
 Recipe *
 blob_store_read_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error)
 {
+  char text[DIGEST_STRING_SIZE];
   g_autofree char *key = blob_recipe_key (digest);
   g_autoptr (GError) problem = NULL;
   g_autoptr (GBytes) bytes = object_store_get (ctx, self->objects, key, RECIPE_MAX_BYTES, &problem);
@@ -75,7 +123,37 @@ blob_store_read_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError 
   Recipe *recipe = recipe_read (bytes, digest, error);
   if (recipe == NULL)
     g_prefix_error (error, "object %s: ", key);
+  else if (self->recipes != NULL)
+    recent_put (self->recipes, digest_format (digest, text), bytes);
   return recipe;
+}
+
+/* A recipe never changes: one that was read before is as good as any. */
+Recipe *
+blob_store_recall_recipe (BlobStore *self, const Digest *digest)
+{
+  char text[DIGEST_STRING_SIZE];
+  g_autoptr (GBytes) bytes = self->recipes != NULL ? recent_get (self->recipes, digest_format (digest, text)) : NULL;
+  return bytes != NULL ? recipe_read (bytes, digest, NULL) : NULL;
+}
+
+/* A far store is asked for the recipe first: that is what most who ask for one get. */
+static Recipe *
+recipe_from_afar (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error)
+{
+  g_autofree char *key = blob_data_key (digest);
+  g_autoptr (GError) problem = NULL;
+  gboolean whole = FALSE;
+  Recipe *recipe = blob_store_recall_recipe (self, digest);
+  if (recipe == NULL)
+    recipe = blob_store_read_recipe (ctx, self, digest, &problem);
+  if (recipe != NULL)
+    return recipe;
+  if (am_error_has_reason (problem, "BLOB_UNKNOWN")
+      && (!object_store_exists (ctx, self->objects, key, &whole, error) || whole))
+    return NULL;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return NULL;
 }
 
 Recipe *
@@ -83,6 +161,8 @@ blob_store_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **err
 {
   g_autofree char *key = blob_data_key (digest);
   gboolean whole = FALSE;
+  if (object_store_is_far (self->objects))
+    return recipe_from_afar (ctx, self, digest, error);
   if (!object_store_exists (ctx, self->objects, key, &whole, error) || whole)
     return NULL;
   return blob_store_read_recipe (ctx, self, digest, error);
@@ -176,7 +256,8 @@ check_chunk (Ctx *ctx, gpointer data, guint index, GError **error)
 }
 
 /* That every chunk is there now, as long as it should be: a power cut or a collection may have taken one that
- * was stored lazily, or long ago. */
+ * was stored lazily, or long ago. A far store loses nothing that it acknowledged, and upload sessions see to it that
+ * each chunk was there after it was pinned. */
 static gboolean
 check_chunks (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error)
 {
@@ -188,7 +269,7 @@ gboolean
 blob_store_put_recipe (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error)
 {
   g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
-  if (!check_chunks (ctx, self, recipe, error))
+  if (!object_store_is_far (self->objects) && !check_chunks (ctx, self, recipe, error))
     return FALSE;
   for (guint i = 0; i < recipe->entries->len; i++)
     g_ptr_array_add (keys, chunk_key (g_array_index (recipe->entries, RecipeEntry, i).digest));
@@ -205,13 +286,6 @@ blob_store_has_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], gboole
 {
   g_autofree char *key = chunk_key (digest);
   return object_store_exists (ctx, self->objects, key, out_has, error);
-}
-
-Reader *
-blob_store_open_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], GError **error)
-{
-  ChunkHeader header;
-  return chunk_object_open (ctx, self->objects, digest, &header, error);
 }
 
 gssize

@@ -33,7 +33,7 @@ GBytes *blob_store_get (Ctx *ctx, BlobStore *self, const Digest *digest, gsize l
 /* NULL without an error when the blob is kept whole; NOT_FOUND when there is none. */
 Recipe *blob_store_recipe (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error);
 /* Writes the recipe after the chunks it names were looked at (DATA_LOSS, or NOT_FOUND with reason CHUNK_UNKNOWN)
- * and synced. */
+ * and synced. On a far store the caller vouches for them. */
 gboolean blob_store_put_recipe (Ctx *ctx, BlobStore *self, const Recipe *recipe, GError **error);
 
 /* Reads decoded bytes in order. Each stripe's sum is checked before its bytes are handed out
@@ -51,9 +51,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (BlobReader, blob_reader_free)
 /* The same as a random-access Reader for the parsers of formats/. */
 Reader *blob_store_open_reader (Ctx *ctx, BlobStore *self, const Digest *digest, GError **error);
 
-/* One chunk's frame as it is stored, its header checked against `digest`: DATA_LOSS when it is damaged,
- * NOT_FOUND (reason CHUNK_UNKNOWN) when missing. */
-Reader *blob_store_open_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], GError **error);
 /* Decodes a chunk into `out` (CHUNK_MAX_BYTES) and verifies its digest. Returns its size or -1. */
 gssize blob_store_read_chunk (Ctx *ctx, BlobStore *self, const guint8 digest[32], guint8 *out, GError **error);
 /* The question of the wire's /known: is there an object of that name. */

@@ -112,18 +112,27 @@ chunk_object_check (Ctx *ctx, ObjectStore *objects, const guint8 digest[32], Chu
   return object != NULL;
 }
 
-gboolean
-chunk_reader_open (Ctx *ctx, ChunkReader *self, const guint8 digest[32], GError **error)
+void
+chunk_reader_take (ChunkReader *self, const guint8 digest[32], Reader *frame, const ChunkHeader *header)
 {
-  g_clear_pointer (&self->object, reader_free);
+  reader_free (self->object);
   g_free (self->key);
   self->key = chunk_key (digest);
   self->next = CHUNK_HEADER_SIZE;
   self->decoded = 0;
   self->has_prefix = FALSE;
-  self->header.decoded_size = 0;
-  self->object = chunk_object_open (ctx, self->objects, digest, &self->header, error);
-  return self->object != NULL;
+  self->header = *header;
+  self->object = frame;
+}
+
+gboolean
+chunk_reader_open (Ctx *ctx, ChunkReader *self, const guint8 digest[32], GError **error)
+{
+  ChunkHeader header = { 0 };
+  g_clear_pointer (&self->object, reader_free); /* before another takes its memory */
+  Reader *frame = chunk_object_open (ctx, self->objects, digest, &header, error);
+  chunk_reader_take (self, digest, frame, &header);
+  return frame != NULL;
 }
 
 const ChunkHeader *

@@ -13,6 +13,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ChunkReader, chunk_reader_free)
 /* Turns to another chunk. Its header is checked against the digest, its length against the header: DATA_LOSS
  * (reason ChunkCorrupt); NOT_FOUND (reason CHUNK_UNKNOWN). */
 gboolean chunk_reader_open (Ctx *ctx, ChunkReader *self, const guint8 digest[32], GError **error);
+/* Turns to a chunk whose frame, opened and checked so, is taken over. */
+void chunk_reader_take (ChunkReader *self, const guint8 digest[32], Reader *frame, const ChunkHeader *header);
 const ChunkHeader *chunk_reader_header (const ChunkReader *self);
 /* Decoded bytes of the next stripe; 0 at the end. */
 gsize chunk_reader_stripe_size (const ChunkReader *self);

@@ -55,6 +55,12 @@ object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboolean *out
   return TRUE;
 }
 
+gboolean
+object_store_is_far (const ObjectStore *self)
+{
+  return self->klass->n_at_once > 0;
+}
+
 typedef struct {
   ObjectStoreEach func;
   gpointer data;
@@ -110,37 +116,37 @@ object_store_remove (Ctx *ctx, ObjectStore *self, const char *key, GError **erro
   return check_key (ctx, key, error) && self->klass->remove (ctx, self, key, error);
 }
 
-/* Listed keys need no check. */
-static gboolean
-remove_listed (Ctx *ctx, ObjectStore *self, GPtrArray *page, GError **error)
+gboolean
+object_store_remove_many (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error)
 {
-  g_autoptr (GPtrArray) keys = g_ptr_array_new ();
-  for (guint i = 0; i < page->len; i++)
-    {
-      char *key = ((ObjectInfo *) g_ptr_array_index (page, i))->key;
-      g_ptr_array_add (keys, key);
-      if (self->klass->remove_many == NULL && !object_store_remove (ctx, self, key, error))
-        return FALSE;
-    }
-  return self->klass->remove_many == NULL
-         || (ctx_check (ctx, error)
-             && self->klass->remove_many (ctx, self, (const char *const *) keys->pdata, keys->len, error));
+  for (gsize i = 0; i < n_keys; i++)
+    if (self->klass->remove_many == NULL ? !object_store_remove (ctx, self, keys[i], error)
+                                         : !check_key (ctx, keys[i], error))
+      return FALSE;
+  for (gsize i = 0; self->klass->remove_many != NULL && i < n_keys; i += LIST_MAX)
+    if (!self->klass->remove_many (ctx, self, keys + i, MIN (n_keys - i, LIST_MAX), error))
+      return FALSE;
+  return TRUE;
 }
 
 gboolean
 object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error)
 {
+  gboolean is_last = FALSE;
   g_assert (*prefix != '\0');
-  for (;;)
+  while (!is_last)
     {
+      g_autoptr (GPtrArray) keys = g_ptr_array_new ();
       g_autoptr (GPtrArray) page = object_store_list (ctx, self, prefix, NULL, LIST_MAX, error);
       if (page == NULL)
         return FALSE;
-      if (page->len == 0)
-        return TRUE;
-      if (!remove_listed (ctx, self, page, error))
+      for (guint i = 0; i < page->len; i++)
+        g_ptr_array_add (keys, ((ObjectInfo *) g_ptr_array_index (page, i))->key);
+      if (!object_store_remove_many (ctx, self, (const char *const *) keys->pdata, keys->len, error))
         return FALSE;
+      is_last = page->len < LIST_MAX;
     }
+  return TRUE;
 }
 
 GPtrArray *
@@ -153,6 +159,19 @@ object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, const char *
   if (!ctx_check (ctx, error))
     return NULL;
   return self->klass->list (ctx, self, prefix, after, CLAMP (limit, 1, LIST_MAX), error);
+}
+
+GPtrArray *
+object_store_list_any (Ctx *ctx, ObjectStore *self, const char *prefix, char **cursor, GError **error)
+{
+  if (self->klass->list_any != NULL)
+    return ctx_check (ctx, error) ? self->klass->list_any (ctx, self, prefix, cursor, error) : NULL;
+  GPtrArray *page = object_store_list (ctx, self, prefix, *cursor, LIST_MAX, error);
+  if (page == NULL)
+    return NULL;
+  g_free (*cursor);
+  *cursor = page->len < LIST_MAX ? NULL : g_strdup (((ObjectInfo *) g_ptr_array_index (page, page->len - 1))->key);
+  return page;
 }
 
 gboolean

@@ -48,7 +48,10 @@ typedef struct {
                            GError **error); /* NULL: one by one */
   Reader *(*open_head) (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes,
                         GError **error); /* NULL: as open */
-  guint n_at_once; /* operations of one piece of work that it pays to have under way together; 0: one */
+  GPtrArray *(*list_any) (Ctx *ctx, ObjectStore *self, const char *prefix, char **cursor,
+                          GError **error); /* NULL: in order */
+  /* Of a far store: operations of one piece of work that it pays to have under way together. 0: it is near. */
+  guint n_at_once;
 } ObjectStoreClass;
 
 struct ObjectStore {
@@ -79,6 +82,8 @@ Reader *object_store_open_head (Ctx *ctx, ObjectStore *self, const char *key, gs
 gboolean object_store_stat (Ctx *ctx, ObjectStore *self, const char *key, ObjectInfo *out_info, GError **error);
 /* FALSE with an error only when it could not be found out. */
 gboolean object_store_exists (Ctx *ctx, ObjectStore *self, const char *key, gboolean *out_exists, GError **error);
+/* Every operation waits for an answer from afar, and what was committed lasts, be it lazily. */
+gboolean object_store_is_far (const ObjectStore *self);
 /* One of many operations that do not depend on each other. */
 typedef gboolean (*ObjectStoreEach) (Ctx *ctx, gpointer data, guint index, GError **error);
 /* Calls `func` for 0 to `n` - 1, as many at once, on threads of their own, as pays off for the kind of store: one
@@ -91,12 +96,18 @@ gboolean object_store_put (Ctx *ctx, ObjectStore *self, const char *key, gconstp
                            ObjectCommitFlags flags, GError **error);
 /* Missing is fine. A removal may come back after a power cut. */
 gboolean object_store_remove (Ctx *ctx, ObjectStore *self, const char *key, GError **error);
+/* Any number of keys, in as few requests as it takes. */
+gboolean object_store_remove_many (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys,
+                                   GError **error);
 /* Removes every object below `prefix`, which must end with '/'. */
 gboolean object_store_remove_prefix (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error);
 /* Up to `limit` (at most 1000) ObjectInfo in the order of their keys' bytes, after `after` (NULL: from
  * the start). An empty array: no more. `prefix` ends with '/' or is "". */
 GPtrArray *object_store_list (Ctx *ctx, ObjectStore *self, const char *prefix, const char *after, guint limit,
                               GError **error);
+/* Up to 1000 ObjectInfo below `prefix` in any order, at the cost of one request. `*cursor` is where to go on, NULL at
+ * the beginning and at the end; the caller frees it. */
+GPtrArray *object_store_list_any (Ctx *ctx, ObjectStore *self, const char *prefix, char **cursor, GError **error);
 /* Makes lazily committed objects survive a power cut. Where commits last anyway it need not look at them. */
 gboolean object_store_sync (Ctx *ctx, ObjectStore *self, const char *const *keys, gsize n_keys, GError **error);
 /* Holds others back; released when it is freed and when the process ends. ALONE: UNAVAILABLE (reason StoreBusy)

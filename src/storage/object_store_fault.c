@@ -16,6 +16,7 @@ static const guint strikes[N_OBJECT_FAULTS] = {
 
 typedef struct {
   ObjectStore base;
+  ObjectStoreClass klass;
   ObjectStore *inner;
   GMutex lock;
   guint64 seen;
@@ -253,10 +254,10 @@ fault_free (ObjectStore *base)
 ObjectStore *
 object_store_fault_new (ObjectStore *inner)
 {
-  static const ObjectStoreClass klass = { fault_open, fault_stat, fault_create, fault_remove,
-                                          fault_list, fault_sync, fault_lock,   fault_free };
   FaultStore *self = g_new0 (FaultStore, 1);
-  self->base.klass = &klass;
+  self->klass = (ObjectStoreClass){ fault_open, fault_stat, fault_create, fault_remove,
+                                    fault_list, fault_sync, fault_lock,   fault_free };
+  self->base.klass = &self->klass;
   self->inner = inner;
   g_mutex_init (&self->lock);
   return &self->base;
@@ -290,6 +291,12 @@ void
 object_store_fault_set_late (ObjectStore *base, gboolean late)
 {
   ((FaultStore *) base)->late = late;
+}
+
+void
+object_store_fault_set_far (ObjectStore *base)
+{
+  ((FaultStore *) base)->klass.n_at_once = 4;
 }
 
 guint64

@@ -25,5 +25,8 @@ const char *object_store_fault_struck (ObjectStore *self);
 /* With `late`, an operation that changes something is carried out and reports failure all the same, as when only
  * the answer got lost. Call before others use the store. */
 void object_store_fault_set_late (ObjectStore *self, gboolean late);
+/* Makes it a far store (object_store_is_far), though what is committed lazily to `inner` may not last. Call before others
+ * use the store. */
+void object_store_fault_set_far (ObjectStore *self);
 /* Operations seen since object_store_fault_set. */
 guint64 object_store_fault_count (ObjectStore *self);

@@ -110,6 +110,7 @@ s3_store_new (S3Client *client, const S3Profile *profile)
     .sync = s3_sync,
     .remove_many = s3_remove_many,
     .open_head = s3_store_open_head,
+    .list_any = s3_store_list_any,
     .n_at_once = N_AT_ONCE,
     .free = s3_free,
   };

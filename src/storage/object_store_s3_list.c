@@ -128,3 +128,23 @@ s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *afte
                                            : walk_folder (ctx, self->client, prefix, after, limit, out, error);
   return done ? g_steal_pointer (&out) : NULL;
 }
+
+GPtrArray *
+s3_store_list_any (Ctx *ctx, ObjectStore *base, const char *prefix, char **cursor, GError **error)
+{
+  S3Store *self = (S3Store *) base;
+  g_auto (S3Listing) page = { 0 };
+  S3ListCall call = { .prefix = prefix, .token = *cursor, .limit = S3_XML_MAX_KEYS };
+  if (!s3_list_page (ctx, self->client, &call, &page, error))
+    return NULL;
+  GPtrArray *out = g_ptr_array_new_with_free_func (free_info);
+  for (guint i = 0; i < page.objects->len; i++)
+    {
+      const S3Object *object = &g_array_index (page.objects, S3Object, i);
+      if (is_key (object->key))
+        add_object (out, object);
+    }
+  g_free (*cursor);
+  *cursor = g_steal_pointer (&page.next_token);
+  return out;
+}

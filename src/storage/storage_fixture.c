@@ -23,6 +23,15 @@ storage_fixture_set_up (StorageFixture *self, gconstpointer data)
 }
 
 void
+storage_fixture_set_up_far (StorageFixture *self, gconstpointer data)
+{
+  storage_fixture_set_up (self, data);
+  blob_store_free (self->blobs);
+  object_store_fault_set_far (self->objects);
+  self->blobs = blob_store_new (self->objects);
+}
+
+void
 storage_fixture_tear_down (StorageFixture *self, gconstpointer data)
 {
   g_autoptr (GError) error = NULL;

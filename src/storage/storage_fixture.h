@@ -14,9 +14,15 @@ typedef struct {
 } StorageFixture;
 
 void storage_fixture_set_up (StorageFixture *self, gconstpointer data);
+/* The same over a far store. */
+void storage_fixture_set_up_far (StorageFixture *self, gconstpointer data);
 void storage_fixture_tear_down (StorageFixture *self, gconstpointer data);
 #define STORAGE_TEST(name, func) \
   g_test_add (name, StorageFixture, NULL, storage_fixture_set_up, func, storage_fixture_tear_down)
+/* Over a near store and over a far one. */
+#define STORAGE_TEST_BOTH(name, func) \
+  STORAGE_TEST (name, func);          \
+  g_test_add (name "/far", StorageFixture, NULL, storage_fixture_set_up_far, func, storage_fixture_tear_down)
 
 typedef enum {
   BYTES_RANDOM,

@@ -111,8 +111,8 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  STORAGE_TEST ("/upload-known/answers-and-pins", test_answers_and_pins);
-  STORAGE_TEST ("/upload-known/unknown-sessions", test_unknown_sessions);
+  STORAGE_TEST_BOTH ("/upload-known/answers-and-pins", test_answers_and_pins);
+  STORAGE_TEST_BOTH ("/upload-known/unknown-sessions", test_unknown_sessions);
   STORAGE_TEST ("/upload-known/cost", test_cost);
   return g_test_run ();
 }

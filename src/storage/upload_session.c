@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "storage/blob_ingest.h"
+#include "storage/blob_private.h"
 #include "storage/upload_state.h"
 
 #define SAVE_EVERY_BYTES (48u << 20)
@@ -13,6 +14,7 @@ struct UploadSession {
   char id[37];
   UploadState state;     /* as it was saved last; its entries and lists may be ahead of that */
   guint n_saved_entries; /* of the entries */
+  guint64 seen;          /* sequence of the last state that was surely the session's newest */
   UploadState attempted; /* when saving failed: what may have been saved all the same; it borrows the arrays */
   guint n_attempted_entries;
   gboolean is_unclear; /* whether it was */
@@ -93,7 +95,9 @@ upload_session_open (Ctx *ctx, BlobStore *blobs, const char *repository, const c
   if (strcmp (self->state.repository, repository) != 0)
     return am_fail_null (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
   self->n_saved_entries = self->state.entries->len;
+  self->seen = self->state.sequence;
   self->has_objects = TRUE;
+  blob_store_saw_upload (blobs, id, repository);
   blob_ingest_init (&self->ingest, blobs, self->state.entries);
   reset_to_saved (self);
   return g_steal_pointer (&self);
@@ -147,17 +151,103 @@ take_as_saved (UploadSession *self, const UploadState *state, guint n_entries)
   self->state = *state;
   self->n_saved_entries = n_entries;
   self->is_unclear = FALSE;
+  blob_store_saw_upload (self->blobs, self->id, state->repository);
 }
 
+/* Bytes that the session counted on are gone, by a power cut, by rot, or because another holder went on: only the
+ * last leaves an upload that can be continued. */
 static gboolean
-save_state (Ctx *ctx, UploadSession *self, const UploadState *next, GError **error)
+fail_lost (Ctx *ctx, UploadSession *self, GError *problem, GError **error)
+{
+  g_autoptr (GError) owned = problem;
+  AmErrorCode code = problem->domain == AM_ERROR ? (AmErrorCode) problem->code : AM_ERROR_UNKNOWN;
+  if (code != AM_ERROR_NOT_FOUND && code != AM_ERROR_DATA_LOSS && code != AM_ERROR_INVALID_ARGUMENT)
+    {
+      g_propagate_error (error, g_steal_pointer (&owned));
+      return FALSE;
+    }
+  if (self->state.sequence > 0
+      && !upload_state_check (ctx, objects_of (self), self->id, &self->state, self->seen, error))
+    return FALSE;
+  return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN",
+                  "upload %s lost some of its bytes, start it again: %s", self->id, problem->message);
+}
+
+typedef struct {
+  BlobStore *blobs;
+  const guint8 *digests;
+} References;
+
+static gboolean
+look_again (Ctx *ctx, gpointer data, guint index, GError **error)
+{
+  const References *self = data;
+  gboolean has = FALSE;
+  if (!blob_store_has_chunk (ctx, self->blobs, self->digests + CHUNK_DIGEST_SIZE * (gsize) index, &has, error))
+    return FALSE;
+  return has || am_fail (error, AM_ERROR_NOT_FOUND, "CHUNK_UNKNOWN", "a referenced chunk is gone");
+}
+
+static gint
+compare_digests (gconstpointer a, gconstpointer b)
+{
+  return memcmp (a, b, CHUNK_DIGEST_SIZE);
+}
+
+/* Each of them once; what a model repeats it may repeat often. */
+static guint
+sort_out (GByteArray *digests)
+{
+  guint n = digests->len / CHUNK_DIGEST_SIZE, kept = 0;
+  qsort (digests->data, n, CHUNK_DIGEST_SIZE, compare_digests);
+  for (guint i = 0; i < n; i++)
+    {
+      const guint8 *each = digests->data + CHUNK_DIGEST_SIZE * (gsize) i;
+      if (kept == 0 || memcmp (each - CHUNK_DIGEST_SIZE, each, CHUNK_DIGEST_SIZE) != 0)
+        memmove (digests->data + CHUNK_DIGEST_SIZE * (gsize) kept++, each, CHUNK_DIGEST_SIZE);
+    }
+  g_byte_array_set_size (digests, kept * CHUNK_DIGEST_SIZE);
+  return kept;
+}
+
+/* A reference that nobody pinned could be collected after it was read: it is pinned, and looked at again. From then on
+ * it is as sure as what the session has stored itself, and a state may name it. */
+static gboolean
+secure_references (Ctx *ctx, UploadSession *self, GError **error)
+{
+  GByteArray *digests = self->ingest.references;
+  guint n = digests->len > 0 ? sort_out (digests) : 0;
+  References references = { self->blobs, digests->data };
+  GError *problem = NULL;
+  if (n == 0)
+    return TRUE;
+  self->has_objects = TRUE;
+  if (!upload_pins_put (ctx, objects_of (self), self->id, digests->data, n, error))
+    return FALSE;
+  if (!object_store_each (ctx, objects_of (self), n, look_again, &references, &problem))
+    {
+      if (am_error_is (problem, AM_ERROR_NOT_FOUND))
+        reset_to_saved (self);
+      return fail_lost (ctx, self, problem, error);
+    }
+  g_byte_array_set_size (digests, 0);
+  return TRUE;
+}
+
+/* Every chunk that it names is stored, or pinned. */
+static gboolean
+save_state (Ctx *ctx, UploadSession *self, const UploadState *next, gboolean is_last, GError **error)
 {
   g_autoptr (GError) problem = NULL;
+  gboolean is_seen = FALSE;
+  if (!secure_references (ctx, self, error))
+    return FALSE;
   self->has_objects = TRUE;
-  if (upload_state_save (ctx, objects_of (self), self->id, next, &self->state, &problem))
+  if (upload_state_save (ctx, objects_of (self), self->id, next, &self->state, self->seen, is_last, &is_seen,
+                         &problem))
     {
+      self->seen = is_seen ? next->sequence : self->seen;
       take_as_saved (self, next, self->state.entries->len);
-      self->ingest.took_references = FALSE;
       return TRUE;
     }
   self->attempted = *next;
@@ -198,32 +288,16 @@ save_if_due (Ctx *ctx, UploadSession *self, GError **error)
   if (self->ingest.start_bytes - self->state.boundary_bytes < SAVE_EVERY_BYTES
       || (self->state.sequence == 0 && !is_old (self)))
     return TRUE;
+  if (!blob_ingest_settle (ctx, &self->ingest, error))
+    return FALSE;
   UploadState next = next_state (self);
-  return save_state (ctx, self, &next, error);
+  return save_state (ctx, self, &next, FALSE, error);
 }
 
 static gboolean
 feed (Ctx *ctx, UploadSession *self, const guint8 *data, gsize size, GError **error)
 {
   return blob_ingest_bytes (ctx, &self->ingest, data, size, error) && save_if_due (ctx, self, error);
-}
-
-/* Bytes that the session counted on are gone, by a power cut, by rot, or because another holder went on: only the
- * last leaves an upload that can be continued. */
-static gboolean
-fail_lost (Ctx *ctx, UploadSession *self, GError *problem, GError **error)
-{
-  g_autoptr (GError) owned = problem;
-  AmErrorCode code = problem->domain == AM_ERROR ? (AmErrorCode) problem->code : AM_ERROR_UNKNOWN;
-  if (code != AM_ERROR_NOT_FOUND && code != AM_ERROR_DATA_LOSS && code != AM_ERROR_INVALID_ARGUMENT)
-    {
-      g_propagate_error (error, g_steal_pointer (&owned));
-      return FALSE;
-    }
-  if (self->state.sequence > 0 && !upload_state_check (ctx, objects_of (self), self->id, &self->state, error))
-    return FALSE;
-  return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN",
-                  "upload %s lost some of its bytes, start it again: %s", self->id, problem->message);
 }
 
 /* The plan of a resumed blob comes from its first chunks, as it did the first time. */
@@ -404,6 +478,23 @@ park (Ctx *ctx, UploadSession *self, UploadState *next, GError **error)
   return object_store_put (ctx, objects_of (self), key, self->head->data, self->head->len, OBJECT_COMMIT_LAZY, error);
 }
 
+/* Whole chunks are where they belong. After a failure only those that are count, and nothing else is lost by it. */
+static gboolean
+settle_chunks (Ctx *ctx, UploadSession *self, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  if (blob_ingest_settle (ctx, &self->ingest, &problem))
+    return TRUE;
+  if (self->failed)
+    {
+      am_ignore (&problem, "the session failed before, and keeps what is stored");
+      return TRUE;
+    }
+  self->failed = TRUE;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
 gboolean
 upload_session_save (Ctx *ctx, UploadSession *self, GError **error)
 {
@@ -412,7 +503,7 @@ upload_session_save (Ctx *ctx, UploadSession *self, GError **error)
   if (self->is_overtaken)
     return am_fail (error, AM_ERROR_ABORTED, "BLOB_UPLOAD_INVALID", "upload %s is being continued by another request",
                     self->id);
-  if (!settle (ctx, self, error))
+  if (!settle (ctx, self, error) || !settle_chunks (ctx, self, error))
     return FALSE;
   if (self->failed && self->state.sequence > 0 && self->ingest.start_bytes <= saved_offset (self))
     {
@@ -421,7 +512,7 @@ upload_session_save (Ctx *ctx, UploadSession *self, GError **error)
       return TRUE;
     }
   UploadState next = next_state (self);
-  if ((self->failed || park (ctx, self, &next, error)) && save_state (ctx, self, &next, error))
+  if ((self->failed || park (ctx, self, &next, error)) && save_state (ctx, self, &next, TRUE, error))
     {
       reset_to_saved (self);
       return TRUE;
@@ -505,11 +596,21 @@ finish_head (Ctx *ctx, UploadSession *self, const Digest *expected, GError **err
   return blob_store_put_whole (ctx, self->blobs, expected, bytes, error);
 }
 
+/* Where saving does not always look who else does, somebody may have ended this session meanwhile: from then on nothing
+ * keeps its chunks. */
+static gboolean
+check_holder (Ctx *ctx, UploadSession *self, GError **error)
+{
+  return self->state.sequence == 0 || !object_store_is_far (objects_of (self))
+         || upload_state_check (ctx, objects_of (self), self->id, &self->state, self->seen, error);
+}
+
 static gboolean
 finish_chunked (Ctx *ctx, UploadSession *self, const Digest *expected, GError **error)
 {
   Digest actual;
-  if (!close_raw (ctx, self, error) || !blob_digest (ctx, self, expected->algorithm, &actual, error))
+  if (!close_raw (ctx, self, error) || !settle_chunks (ctx, self, error)
+      || !blob_digest (ctx, self, expected->algorithm, &actual, error))
     return FALSE;
   if (!digest_equal (expected, &actual))
     return refuse_digest (ctx, self, expected, &actual, error);
@@ -522,9 +623,7 @@ finish_chunked (Ctx *ctx, UploadSession *self, const Digest *expected, GError **
       g_autoptr (GBytes) bytes = g_byte_array_free_to_bytes (g_steal_pointer (&all));
       return blob_store_put_whole (ctx, self->blobs, expected, bytes, error);
     }
-  /* A reference that nobody pinned yet could be collected between a look at it and the recipe. */
-  UploadState next = next_state (self);
-  if (self->ingest.took_references && !save_state (ctx, self, &next, error))
+  if (!secure_references (ctx, self, error) || !check_holder (ctx, self, error))
     return FALSE;
   g_autoptr (Recipe) recipe = recipe_new (expected, self->ingest.start_bytes, self->state.entries);
   GError *problem = NULL;

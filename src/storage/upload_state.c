@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/text.h"
 #include "storage/chunk_frame.h"
 #include "storage/chunk_plan.h"
 #include "storage/wire.h"
@@ -27,6 +28,8 @@
 #define LIST_SIZE (UPLOAD_LIST_ENTRIES * RECIPE_ENTRY_SIZE)
 #define MAX_STATE_BYTES (HEAD_SIZE + UPLOAD_MAX_REPOSITORY_BYTES + MAX_LISTS * 8 + LIST_SIZE + SUM_SIZE)
 #define LOAD_ATTEMPTS 8
+/* On a far store so many states are made before somebody looks around again, and removed at once. */
+#define DROP_BATCH 8u
 
 void
 upload_state_init (UploadState *self)
@@ -253,15 +256,73 @@ drop_object (Ctx *ctx, ObjectStore *objects, const char *key)
 }
 
 gboolean
-upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
-                   const UploadState *before, GError **error)
+upload_pins_put (Ctx *ctx, ObjectStore *objects, const char *id, const guint8 *digests, gsize n, GError **error)
 {
+  char uuid[37];
+  text_uuid (uuid);
+  g_autofree char *key = g_strdup_printf (UPLOADS_PREFIX "%s/pins-%s", id, uuid);
+  return object_store_put (ctx, objects, key, digests, n * 32, OBJECT_COMMIT_LAZY, error);
+}
+
+/* Of a far store: those that have been succeeded for long. That the next ones stay is what stops a holder who was
+ * overtaken: he would create a state that is there. */
+static void
+drop_old_states (Ctx *ctx, ObjectStore *objects, const char *id, guint64 sequence)
+{
+  g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
+  g_autoptr (GError) problem = NULL;
+  for (guint64 old = sequence - 2 * DROP_BATCH + 1; old <= sequence - DROP_BATCH; old++)
+    g_ptr_array_add (keys, state_key (id, old));
+  if (!object_store_remove_many (ctx, objects, (const char *const *) keys->pdata, keys->len, &problem))
+    am_ignore (&problem, "they go with the session");
+}
+
+static void
+drop_before (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, const UploadState *before,
+             const GPtrArray *keys)
+{
+  if (!object_store_is_far (objects))
+    for (guint i = 0; i + 1 < keys->len; i++)
+      drop_object (ctx, objects, g_ptr_array_index (keys, i));
+  else if (state->sequence % DROP_BATCH == 0 && state->sequence >= 2 * DROP_BATCH)
+    drop_old_states (ctx, objects, id, state->sequence);
+  if (before->tail != UPLOAD_TAIL_NONE && memcmp (before->tail_digest, state->tail_digest, 32) != 0)
+    {
+      g_autofree char *tail = upload_tail_key (id, before);
+      drop_object (ctx, objects, tail);
+    }
+}
+
+/* Whether the state just written is the newest, by a look at all. */
+static gboolean
+look_around (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, const UploadState *before,
+             guint64 seen, GError **error)
+{
+  g_autofree char *key = state_key (id, state->sequence);
+  g_autofree char *seen_key = seen > 0 ? state_key (id, seen) : NULL;
+  g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
+  if (keys == NULL)
+    return FALSE;
+  if (!is_successor (keys, key, seen_key))
+    {
+      drop_object (ctx, objects, key);
+      return fail_taken (id, error);
+    }
+  drop_before (ctx, objects, id, state, before, keys);
+  return TRUE;
+}
+
+gboolean
+upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
+                   const UploadState *before, guint64 seen, gboolean is_last, gboolean *out_is_seen, GError **error)
+{
+  gboolean is_first = before->sequence == 0;
+  gboolean looks = !object_store_is_far (objects) || (!is_first && (is_last || state->sequence % DROP_BATCH == 0));
   g_assert (state->sequence == before->sequence + 1);
   if (!save_lists (ctx, objects, id, state, error))
     return FALSE;
   g_autoptr (GByteArray) bytes = upload_state_write (state);
   g_autofree char *key = state_key (id, state->sequence);
-  g_autofree char *before_key = before->sequence > 0 ? state_key (id, before->sequence) : NULL;
   g_autoptr (GError) problem = NULL;
   if (!object_store_put (ctx, objects, key, bytes->data, bytes->len, OBJECT_COMMIT_IF_ABSENT | OBJECT_COMMIT_LAZY,
                          &problem))
@@ -271,32 +332,22 @@ upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, const UploadS
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
-  if (keys == NULL)
+  if (looks && !look_around (ctx, objects, id, state, before, seen, error))
     return FALSE;
-  if (!is_successor (keys, key, before_key))
-    {
-      drop_object (ctx, objects, key);
-      return fail_taken (id, error);
-    }
-  for (guint i = 0; i + 1 < keys->len; i++)
-    drop_object (ctx, objects, g_ptr_array_index (keys, i));
-  if (before->tail != UPLOAD_TAIL_NONE && memcmp (before->tail_digest, state->tail_digest, 32) != 0)
-    {
-      g_autofree char *tail = upload_tail_key (id, before);
-      drop_object (ctx, objects, tail);
-    }
+  *out_is_seen = looks || is_first;
   return TRUE;
 }
 
 gboolean
-upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, GError **error)
+upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, guint64 seen,
+                    GError **error)
 {
   g_autofree char *key = state_key (id, state->sequence);
+  g_autofree char *seen_key = seen > 0 ? state_key (id, seen) : NULL;
   g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
   if (keys == NULL)
     return FALSE;
-  return is_successor (keys, key, NULL) || fail_taken (id, error);
+  return is_successor (keys, key, seen_key) || fail_taken (id, error);
 }
 
 gboolean

@@ -38,11 +38,17 @@ char *upload_prefix (const char *id); /* "_ai_models/uploads/<id>/" */
 char *upload_tail_prefix (const char *id);
 char *upload_tail_key (const char *id, const UploadState *state);
 
-/* Writes full entry lists not yet written, then the state, whose `sequence` must be one more than `before`'s;
- * then drops `before`. ABORTED when somebody else saved meanwhile, or the session ended. After another error the
- * state may have been saved: see upload_state_settle. */
+/* The object that keeps `n` chunks, 32 bytes each, from being collected as long as the session lives. */
+gboolean upload_pins_put (Ctx *ctx, ObjectStore *objects, const char *id, const guint8 *digests, gsize n,
+                          GError **error);
+
+/* Writes full entry lists not yet written, then the state, whose `sequence` must be one more than `before`'s, and looks
+ * whether it is the newest and follows on the state of sequence `seen`, the last that was surely the session's; then
+ * drops older ones. On a far store it looks only now and then and when `is_last` of a request: `*out_is_seen` tells. ABORTED when somebody else saved
+ * meanwhile, or the session ended. After another error the state may have been saved: see upload_state_settle. */
 gboolean upload_state_save (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
-                            const UploadState *before, GError **error);
+                            const UploadState *before, guint64 seen, gboolean is_last, gboolean *out_is_seen,
+                            GError **error);
 /* `out_state` is initialised. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN), also when it is damaged beyond use. */
 gboolean upload_state_load (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *out_state, GError **error);
 /* Whose the session is, without its chunks; otherwise as load. Caller frees. */
@@ -50,8 +56,8 @@ char *upload_state_repository (Ctx *ctx, ObjectStore *objects, const char *id, G
 /* Whether `state` came to be after all when saving it failed. ABORTED when another one has its place. */
 gboolean upload_state_settle (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
                               gboolean *out_is_saved, GError **error);
-/* ABORTED when `state` is not the session's newest any more, else TRUE. */
-gboolean upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
+/* ABORTED when `state` is not the session's newest any more, or that of sequence `seen` (0: none) is gone; else TRUE. */
+gboolean upload_state_check (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state, guint64 seen,
                              GError **error);
 /* The two halves of a state without its lists' entries; for the fuzzer and for saving and loading. */
 GByteArray *upload_state_write (const UploadState *self);

@@ -144,20 +144,22 @@ class Bucket:
 
 class Proxy(LocalServer):
     """Forwards to a bucket server as it is, except where `fault(n, method, path)` names something else to do:
-    "500", "503", "drop" (no answer), "lose" (the request is carried out, its answer is not passed on), "cut" (half a body)."""
+    "500", "503", "drop" (no answer), "half" (the connection breaks in the middle of the request's body), "lose" (the request
+    is carried out, its answer is not passed on), "cut" (half a body)."""
 
     def __init__(self, server):
         self.target, self.fault, self.n_requests, self.lock = server.port, lambda n, method, path: None, 0, threading.Lock()
         super().__init__()
 
     def serve(self, handler):
-        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        size = int(handler.headers.get("Content-Length", 0))
         with self.lock:
             self.n_requests += 1
             what = self.fault(self.n_requests, handler.command, handler.path)
+        body = handler.rfile.read(size // 2 if what == "half" else size)
         if what in ("500", "503"):
             self.answer(handler, int(what), {"Content-Length": "0"}, b"")
-        elif what == "drop":
+        elif what in ("drop", "half"):
             handler.close_connection = True
         else:
             self.forward(handler, body, what)

@@ -12,6 +12,9 @@ class LocalServer:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # An answer goes out in one piece: in two, the second waits until the first is acknowledged.
+            wbufsize = -1
+            disable_nagle_algorithm = True
 
             def log_message(self, *_):
                 pass

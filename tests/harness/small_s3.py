@@ -17,7 +17,7 @@ NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 
 
 class SmallS3(LocalServer):
-    """`lacks`: words of "conditions" (headers If-* are ignored), "checksum" (accepted unseen), "checksum-header" (501 for it),
+    """`lacks`: words of "conditions" (headers If-* are ignored), "conditions-header" (501 for them), "checksum" (accepted unseen), "checksum-header" (501 for it),
     "batch" (501 for removals of many), "ranges" (the whole object is sent)."""
 
     def __init__(self, *lacks):
@@ -65,6 +65,8 @@ class SmallS3(LocalServer):
             return self.error(501, "NotImplemented")
         if claimed and "checksum" not in self.lacks and claimed != base64.b64encode(hashlib.sha256(body).digest()).decode():
             return self.error(400, "BadDigest")
+        if "conditions-header" in self.lacks and ("If-None-Match" in headers or "If-Match" in headers):
+            return self.error(501, "NotImplemented")
         if "conditions" not in self.lacks:
             etag = self.objects[key][1] if key in self.objects else None
             if headers.get("If-None-Match") == "*" and etag or headers.get("If-Match", etag) != etag:

@@ -13,7 +13,8 @@ from harness import buckets, clients, servers, tools  # noqa: E402
 
 @pytest.fixture(scope="session")
 def shared_weed(tmp_path_factory):
-    with buckets.SeaweedFS(tmp_path_factory.mktemp("weed") / "w") as weed:
+    folder = tmp_path_factory.mktemp("weed")
+    with buckets.SeaweedFS(folder / "w", tls=servers.make_certificate(folder, "127.0.0.1")) as weed:
         yield weed
 
 

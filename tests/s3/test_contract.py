@@ -33,6 +33,7 @@ def test_real(bucket):
 @pytest.mark.parametrize("lacks, missing", [
     ([], set()),
     (["conditions", "batch"], {"if_none_match", "if_match", "batch_delete"}),
+    (["conditions-header"], {"if_none_match"}),  # what is refused is not done either: if_match holds
     (["checksum"], {"checksum"}),
     (["checksum-header"], {"checksum"}),
 ])
@@ -42,4 +43,4 @@ def test_small(lacks, missing):
         assert {"writable", "checksum", "if_none_match", "if_match", "list_at_once", "byte_order", "batch_delete"} - set(has) == missing
         assert not [key for key in server.objects if ".probe/" in key], "the probe left something"
         sums = [path for method, path in server.requests if method == "PUT"]
-        assert len(sums) > 1000
+        assert len(sums) > 1234

@@ -85,6 +85,20 @@ def test_missing_bucket(shared_weed, serve):
         serve(buckets.Bucket(shared_weed, "t-not-there"))
 
 
+@pytest.mark.parametrize("endpoint, part", [
+    (f"http://127.0.0.1:{servers.free_port()}", "127.0.0.1"),
+    ("http://no-such-host.invalid", "no-such-host.invalid"),
+])
+def test_no_server(tmp_path, endpoint, part):
+    """Nobody listens, or the name is no host's: said soon, with the host."""
+    begin = time.monotonic()
+    with pytest.raises(servers.ServerFailed) as failure:
+        servers.ours(f"s3://models?endpoint={endpoint}", log=tmp_path / "server.log",
+                     env={"AWS_ACCESS_KEY_ID": buckets.KEY, "AWS_SECRET_ACCESS_KEY": buckets.SECRET})
+    assert part in str(failure.value) and buckets.SECRET not in str(failure.value)
+    assert time.monotonic() - begin < 60
+
+
 def test_read_only_keys(bucket, serve, ours, model, tmp_path):
     server = serve(bucket).wait_ready()
     ours.run("push", model, f"{server.host}/team/m:v1")
@@ -114,7 +128,7 @@ def test_outage(weed, serve, ours, model, tmp_path):
     assert clients.sha256_of(tmp_path / "back" / "model.safetensors") == clients.sha256_of(model / "model.safetensors")
 
 
-FAULTS = ["500", "503", "drop", "lose", "cut"]
+FAULTS = ["500", "503", "drop", "half", "lose", "cut"]
 
 
 @pytest.mark.parametrize("kind", FAULTS)
@@ -131,16 +145,13 @@ def test_every_seventh_request_fails(bucket, serve, ours, model, tmp_path, kind)
     assert pushed["digest"] == on_disk["digest"]
 
 
-def test_tls(tmp_path, serve):
+def test_tls(shared_weed, bucket, serve):
     """Over TLS with a CA of one's own; without it nothing is sent, and the message says why."""
-    certificate = servers.make_certificate(tmp_path, "127.0.0.1")
-    with buckets.SeaweedFS(tmp_path / "weed", tls=certificate) as weed:
-        bucket = weed.bucket("t-tls")
-        with pytest.raises(servers.ServerFailed, match="certificate"):
-            serve(bucket, endpoint=weed.tls_url)
-        assert not bucket.objects()
-        server = serve(bucket, endpoint=f"{weed.tls_url}&ca-file={certificate[0]}").wait_ready()
-        assert status(server, "/readyz") == 200
+    with pytest.raises(servers.ServerFailed, match="certificate"):
+        serve(bucket, endpoint=shared_weed.tls_url)
+    assert not bucket.objects()
+    server = serve(bucket, endpoint=f"{shared_weed.tls_url}&ca-file={shared_weed.tls[0]}").wait_ready()
+    assert status(server, "/readyz") == 200
 
 
 def test_local_commands(bucket, ours, model, tmp_path):
