@@ -222,6 +222,15 @@ def test_67_where_the_parts_are(big, ai, tmp_path, blobs):
         assert all(request["method"] == "GET" for request in registry.requests)  # HEAD tells nothing here
 
 
+@pytest.mark.parametrize("blobs", ["direct", "located", "relative"])
+def test_67_parts_that_come_whole(ai, tmp_path, blobs):
+    """A registry without redirects that knows no ranges either."""
+    with Registry(blobs=blobs) as registry:
+        registry.add(NAME, [("model", gguf_bytes(1 << 20)), *PARTS])
+        registry.fail("blob", times=1000, whole=True)
+        assert push(ai, registry).json["digest"] == disk_digest(ai, tmp_path / "disk", {FILE: gguf_bytes(1 << 20)})
+
+
 def test_69_a_newer_client_is_asked_for(ai):
     with Registry(wants="ollama/0.12") as registry:
         registry.add(NAME, [("model", gguf_bytes())])
