@@ -1,0 +1,100 @@
+#include "domain/model_step.h"
+
+static ModelDecision
+decision (ModelStep step, ModelSituation situation, const char *reason)
+{
+  return (ModelDecision){ step, situation, reason };
+}
+
+/* First nothing runs that could store more, then what is stored is given up, then the object may go. */
+static ModelDecision
+decide_deletion (const ModelView *seen)
+{
+  ModelStep step = MODEL_STEP_DROP_FINALIZER;
+  if (!seen->has_finalizer)
+    step = MODEL_STEP_NONE;
+  else if (seen->worker != MODEL_WORKER_ABSENT || seen->upload != MODEL_UPLOAD_NONE || seen->has_leftovers)
+    step = MODEL_STEP_CLEAR_UP;
+  else if (seen->cleanup == MODEL_CLEANUP_DUE)
+    step = MODEL_STEP_RELEASE;
+  return decision (step, MODEL_AT_DELETING, NULL);
+}
+
+/* An artifact without its cleanup state could never be removed: it is published again, which finds all bytes there. */
+static ModelDecision
+decide_ready (const ModelView *seen)
+{
+  gboolean is_lost = seen->artifact == MODEL_ARTIFACT_DAMAGED || seen->cleanup == MODEL_CLEANUP_NONE;
+  if (is_lost && seen->source == MODEL_SOURCE_UPLOAD)
+    return decision (MODEL_STEP_FAIL, MODEL_AT_FAILED, NULL);
+  if (is_lost)
+    return decision (MODEL_STEP_PUBLISH_AGAIN, MODEL_AT_QUEUED, NULL);
+  gboolean has_more = seen->worker != MODEL_WORKER_ABSENT || seen->upload != MODEL_UPLOAD_NONE || seen->has_leftovers;
+  return decision (has_more ? MODEL_STEP_CLEAR_UP : MODEL_STEP_NONE, MODEL_AT_READY, NULL);
+}
+
+static ModelDecision
+decide_failed (const ModelView *seen)
+{
+  gboolean has_more = seen->worker != MODEL_WORKER_ABSENT || seen->upload != MODEL_UPLOAD_NONE || seen->has_leftovers;
+  ModelStep step = MODEL_STEP_NONE;
+  if (has_more)
+    step = MODEL_STEP_CLEAR_UP;
+  else if (seen->cleanup == MODEL_CLEANUP_DUE)
+    step = MODEL_STEP_RELEASE;
+  return decision (step, MODEL_AT_FAILED, NULL);
+}
+
+static ModelDecision
+decide_start (const ModelView *seen)
+{
+  if (seen->waits_for != NULL)
+    return decision (MODEL_STEP_AWAIT, MODEL_AT_WAITING, seen->waits_for);
+  if (!seen->is_usage_known)
+    return decision (MODEL_STEP_AWAIT, MODEL_AT_WAITING, "StorageUsageUnknown");
+  if (seen->n_active_workers >= seen->max_workers)
+    return decision (MODEL_STEP_QUEUE, MODEL_AT_QUEUED, NULL);
+  return decision (MODEL_STEP_START_WORKER, MODEL_AT_RUNNING, NULL);
+}
+
+static ModelDecision
+decide_upload (const ModelView *seen)
+{
+  switch (seen->upload)
+    {
+    case MODEL_UPLOAD_NONE: return decision (MODEL_STEP_ISSUE_UPLOAD, MODEL_AT_PREPARING_UPLOAD, NULL);
+    case MODEL_UPLOAD_OPEN: return decision (MODEL_STEP_AWAIT_UPLOAD, MODEL_AT_WAITING_UPLOAD, NULL);
+    case MODEL_UPLOAD_STAGED: return decide_start (seen);
+    case MODEL_UPLOAD_OVER:
+    default: return decision (MODEL_STEP_FAIL, MODEL_AT_FAILED, NULL);
+    }
+}
+
+static ModelDecision
+decide_worker (const ModelView *seen)
+{
+  static const ModelDecision decisions[] = {
+    [MODEL_WORKER_ACTIVE] = { MODEL_STEP_FOLLOW_WORKER, MODEL_AT_RUNNING, NULL },
+    [MODEL_WORKER_SUCCEEDED] = { MODEL_STEP_TAKE_RESULT, MODEL_AT_READY, NULL },
+    [MODEL_WORKER_FAILED] = { MODEL_STEP_FAIL, MODEL_AT_FAILED, NULL },
+    [MODEL_WORKER_INTERRUPTED] = { MODEL_STEP_RESTART_WORKER, MODEL_AT_QUEUED, NULL },
+  };
+  return decisions[seen->worker];
+}
+
+ModelDecision
+model_decide (const ModelView *seen)
+{
+  if (seen->is_deleting)
+    return decide_deletion (seen);
+  if (seen->is_settled)
+    return seen->is_ready ? decide_ready (seen) : decide_failed (seen);
+  if (seen->source == MODEL_SOURCE_UNSUPPORTED)
+    return decision (MODEL_STEP_FAIL, MODEL_AT_FAILED, "UnsupportedSource");
+  if (!seen->has_finalizer)
+    return decision (MODEL_STEP_ADD_FINALIZER,
+                     seen->source == MODEL_SOURCE_UPLOAD ? MODEL_AT_PREPARING_UPLOAD : MODEL_AT_QUEUED, NULL);
+  if (seen->worker != MODEL_WORKER_ABSENT)
+    return decide_worker (seen);
+  return seen->source == MODEL_SOURCE_UPLOAD ? decide_upload (seen) : decide_start (seen);
+}
