@@ -6,7 +6,7 @@ import time
 
 import far_hub
 from harness import clients
-from measures import GIB, MIB, OURS, PEER, Measure, client_pull, folder_bytes, gib, weights_of
+from measures import GIB, MIB, OURS, PEER, Measure, client_pull, folder_bytes, gib, sha256_of, weights_of
 
 LINK = far_hub.Link(100 * MIB, 0.020)
 
@@ -45,7 +45,7 @@ def hub_push(bench, side, store, link=None, what="decoder"):
 
 def check_there(server, folder):
     """Whatever was fast must have arrived."""
-    digest = clients.sha256_of(weights_of(folder))
+    digest = sha256_of(weights_of(folder))
     status, headers, _ = server.request("HEAD", f"/v2/bench/model/blobs/sha256:{digest}")
     assert status in (200, 307), status
     assert status == 307 or int(headers["Content-Length"]) == weights_of(folder).stat().st_size

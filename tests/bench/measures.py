@@ -4,6 +4,7 @@ A scenario is a function of (Bench, side) that runs once and returns a value for
 """
 
 import contextlib
+import functools
 import os
 import pathlib
 import shutil
@@ -160,6 +161,12 @@ def weights_of(folder):
     return folder / "model.safetensors"
 
 
+@functools.cache
+def sha256_of(path):
+    """Of data, which stays as it was made."""
+    return clients.sha256_of(path)
+
+
 def push_cpu_bf16(bench, side):
     return {"push-cpu-bf16": oras_push(bench, side, weights_of(bench.data.bf16()))}
 
@@ -171,7 +178,7 @@ def push_cpu_random(bench, side):
 def curl_pull(bench, side, what, tls):
     store = bench.prepared(side, what)
     path = weights_of(getattr(bench.data, what)())
-    digest = clients.sha256_of(path)
+    digest = sha256_of(path)
     with bench.scratch() as scratch:
         pair = servers.make_certificate(scratch, "127.0.0.1") if tls else None
         with bench.serve(side, store, scratch, tls=pair) as server:

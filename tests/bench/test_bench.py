@@ -1,6 +1,7 @@
 """The benchmarks' own sums, and that a measure runs."""
 
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -11,10 +12,12 @@ import time
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tools")]
 
 import bench  # noqa: E402
+import data  # noqa: E402
 import far_hub  # noqa: E402
+import make_weights  # noqa: E402
 import measures  # noqa: E402
 from harness import clients, tools  # noqa: E402
 
@@ -86,6 +89,23 @@ def test_far_hub_sends_what_it_counts(tmp_path):
         assert done.seconds >= 4 * 0.05  # two connections, a request on each
         clients.run([*get, tmp_path / "part", "--range", "1000-1048600"], home=tmp_path / "home")
         assert (tmp_path / "part").read_bytes() == data[1000:1048601] and hub.sent_bytes == len(data) + 1047601
+
+
+@pytest.mark.parametrize("n_elements", [1, 32000 * 2048, 32000 * 2048 + 5, 1 << 30])
+def test_decoder_shapes_take_all(n_elements):
+    named = list(make_weights.shaped_as_decoder(n_elements))
+    assert sum(math.prod(shape) for _, shape in named) == n_elements and len({name for name, _ in named}) == len(named)
+
+
+def test_synthetic_is_sparse_and_nowhere_the_same(tmp_path):
+    path = tmp_path / "model.safetensors"
+    data.make_synthetic(128 << 20, path)
+    content = path.read_bytes()
+    header_size = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:header_size])
+    assert len(content) == header_size + max(entry["data_offsets"][1] for entry in header.values())
+    parts = [content[at:at + (1 << 20)] for at in range(header_size, len(content), 1 << 20)]
+    assert len(parts) == len(set(parts)) == 128 and path.stat().st_blocks * 512 < 8 << 20
 
 
 def test_results_are_kept(tmp_path):
