@@ -389,6 +389,42 @@ test_large (ObjectStore *objects)
   g_assert_cmpmem (read, size, bytes, size);
 }
 
+/* One that is told its key at once, of no bytes, of few, and of more than a part. */
+static void
+test_create_at (ObjectStore *objects)
+{
+  static const gsize sizes[] = { 0, 10, (16u << 20) + 7 };
+  const gsize max = (16u << 20) + 7;
+  g_autoptr (GError) error = NULL;
+  g_autofree guint8 *bytes = g_malloc (max);
+  fixture_fill (BYTES_RANDOM, 1, bytes, max);
+  for (gsize i = 0; i < G_N_ELEMENTS (sizes); i++)
+    for (guint round = 0; round < 2; round++)
+      {
+        g_autoptr (ObjectWriter) writer = object_store_create_at (NULL, objects, "raw/u/x", &error);
+        g_assert_no_error (error);
+        for (gsize at = 0; at < sizes[i]; at += 7u << 20)
+          fixture_assert_ok (object_writer_append (NULL, writer, bytes + at, MIN (7u << 20, sizes[i] - at), &error),
+                             error);
+        gboolean done = object_writer_commit (NULL, writer, "raw/u/x", OBJECT_COMMIT_IF_ABSENT, &error);
+        g_assert_cmpint (done, ==, round == 0);
+        if (!done)
+          fixture_assert_error (&error, AM_ERROR_ALREADY_EXISTS, NULL);
+        g_autoptr (GBytes) got = object_store_get (NULL, objects, "raw/u/x", max, &error);
+        g_assert_no_error (error);
+        g_assert_cmpmem (g_bytes_get_data (got, NULL), g_bytes_get_size (got), bytes, sizes[i]);
+        if (round == 1)
+          fixture_assert_ok (object_store_remove (NULL, objects, "raw/u/x", &error), error);
+      }
+  g_autoptr (ObjectWriter) dropped = object_store_create_at (NULL, objects, "raw/u/y", &error);
+  fixture_assert_ok (object_writer_append (NULL, dropped, bytes, max, &error), error);
+  gboolean can_patch = object_writer_patch (NULL, dropped, 0, "x", 1, NULL);
+  g_assert_cmpint (can_patch, ==, !object_store_is_far (objects));
+  g_clear_pointer (&dropped, object_writer_free);
+  g_autofree char *left = fixture_list (objects, "", 10);
+  g_assert_cmpstr (left, ==, "");
+}
+
 static void
 test_cancelled (ObjectStore *objects)
 {
@@ -474,6 +510,7 @@ static const Row rows[] = {
   { "lazy-missing", test_lazy_missing, NEEDS_LAZY },
   { "cancelled", test_cancelled },
   { "large", test_large },
+  { "create-at", test_create_at },
   { "key-below-key", test_key_below_key, NEEDS_TREE },
   { "lock-commits", test_lock_commits, NEEDS_LOCKS },
 };

@@ -208,6 +208,15 @@ object_store_create (Ctx *ctx, ObjectStore *self, GError **error)
   return ctx_check (ctx, error) ? self->klass->create (ctx, self, error) : NULL;
 }
 
+ObjectWriter *
+object_store_create_at (Ctx *ctx, ObjectStore *self, const char *key, GError **error)
+{
+  if (!check_key (ctx, key, error))
+    return NULL;
+  return self->klass->create_at != NULL ? self->klass->create_at (ctx, self, key, error)
+                                        : self->klass->create (ctx, self, error);
+}
+
 gboolean
 object_writer_append (Ctx *ctx, ObjectWriter *self, gconstpointer data, gsize size, GError **error)
 {

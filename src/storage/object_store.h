@@ -49,7 +49,8 @@ typedef struct {
   Reader *(*open_head) (Ctx *ctx, ObjectStore *self, const char *key, gsize head_bytes,
                         GError **error); /* NULL: as open */
   GPtrArray *(*list_any) (Ctx *ctx, ObjectStore *self, const char *prefix, char **cursor,
-                          GError **error); /* NULL: in order */
+                          GError **error);                                                   /* NULL: in order */
+  ObjectWriter *(*create_at) (Ctx *ctx, ObjectStore *self, const char *key, GError **error); /* NULL: as create */
   /* Of a far store: operations of one piece of work that it pays to have under way together. 0: it is near. */
   guint n_at_once;
 } ObjectStoreClass;
@@ -123,6 +124,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ObjectStore, object_store_free)
 
 /* An object whose key is told at the end, because it often depends on the bytes. */
 ObjectWriter *object_store_create (Ctx *ctx, ObjectStore *self, GError **error);
+/* The same for one that may be large and whose key is known: on a far store its bytes go there as they come, and those
+ * that went are not patched any more (OUT_OF_RANGE). It is committed to this key. */
+ObjectWriter *object_store_create_at (Ctx *ctx, ObjectStore *self, const char *key, GError **error);
 /* After an error only free is allowed. */
 gboolean object_writer_append (Ctx *ctx, ObjectWriter *self, gconstpointer data, gsize size, GError **error);
 /* Overwrites bytes already appended. */

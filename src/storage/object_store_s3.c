@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "storage/object_store_s3_private.h"
 #include "storage/s3_listing.h"
+#include "storage/s3_multipart.h"
 #include "storage/s3_reply.h"
 #include "storage/store_marker.h"
 
@@ -105,6 +106,7 @@ s3_store_new (S3Client *client, const S3Profile *profile)
     .open = s3_store_open,
     .stat = s3_stat,
     .create = s3_store_create,
+    .create_at = s3_store_create_at,
     .remove = s3_remove,
     .list = s3_store_list,
     .sync = s3_sync,
@@ -164,6 +166,15 @@ write_marker (Ctx *ctx, S3Client *client, GError **error)
   return s3_client_call (ctx, client, &call, NULL, error);
 }
 
+/* What processes that died left behind takes space, and nothing else. */
+static void
+sweep (Ctx *ctx, S3Client *client)
+{
+  g_autoptr (GError) problem = NULL;
+  if (!s3_multipart_sweep (ctx, client, g_get_real_time () / 1000, &problem))
+    am_ignore (&problem, "the next start tries again");
+}
+
 ObjectStore *
 object_store_s3_new (Ctx *ctx, const char *url, gboolean create, GError **error)
 {
@@ -179,5 +190,7 @@ object_store_s3_new (Ctx *ctx, const char *url, gboolean create, GError **error)
     return NULL;
   if (!found && !write_marker (ctx, client, error))
     return NULL;
+  if (profile.writable)
+    sweep (ctx, client);
   return s3_store_new (g_steal_pointer (&client), &profile);
 }

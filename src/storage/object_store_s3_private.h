@@ -6,6 +6,8 @@
 #include "storage/s3_probe.h"
 
 #define S3_N_GATES 64
+/* Who wrote an object, so that he knows it again when the answer got lost. */
+#define S3_WRITER_HEADER "x-amz-meta-writer"
 
 typedef struct {
   ObjectStore base;
@@ -18,6 +20,10 @@ typedef struct {
 ObjectStore *s3_store_new (S3Client *client, const S3Profile *profile);
 Reader *s3_store_open (Ctx *ctx, ObjectStore *base, const char *key, GError **error);
 Reader *s3_store_open_head (Ctx *ctx, ObjectStore *base, const char *key, gsize head_bytes, GError **error);
+/* Whether the object there carries this writer's name; FALSE also when it cannot be looked at. */
+gboolean s3_store_is_from (Ctx *ctx, S3Store *self, const char *key, const char *writer);
+GMutex *s3_store_gate (S3Store *self, const char *key);
+ObjectWriter *s3_store_create_at (Ctx *ctx, ObjectStore *base, const char *key, GError **error);
 ObjectWriter *s3_store_create (Ctx *ctx, ObjectStore *base, GError **error);
 GPtrArray *s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit,
                           GError **error);

@@ -6,7 +6,6 @@
 #include "base/text.h"
 
 #define MAX_OBJECT_BYTES (64u << 20)
-#define WRITER_HEADER "x-amz-meta-writer"
 
 typedef struct {
   ObjectWriter base;
@@ -48,18 +47,22 @@ put (Ctx *ctx, S3Writer *self, const char *key, const S3Pair *headers, gsize n_h
   return s3_client_call (ctx, self->store->client, &call, NULL, error);
 }
 
-/* Whether the object that stands in the way is our own: an earlier attempt's answer may have
- * got lost, also where libcurl by itself sent the request again over a new connection. */
-static gboolean
-is_ours (Ctx *ctx, S3Writer *self, const char *key, const char *writer)
+gboolean
+s3_store_is_from (Ctx *ctx, S3Store *self, const char *key, const char *writer)
 {
   g_auto (HttpReply) reply = { 0 };
   g_autoptr (GError) problem = NULL;
   S3Call call = { .method = "HEAD", .key = key };
-  if (s3_client_call (ctx, self->store->client, &call, &reply, &problem))
-    return g_strcmp0 (http_reply_header (&reply, WRITER_HEADER), writer) == 0;
+  if (s3_client_call (ctx, self->client, &call, &reply, &problem))
+    return g_strcmp0 (http_reply_header (&reply, S3_WRITER_HEADER), writer) == 0;
   am_ignore (&problem, "an object that cannot be looked at counts as another's");
   return FALSE;
+}
+
+GMutex *
+s3_store_gate (S3Store *self, const char *key)
+{
+  return &self->gates[g_str_hash (key) % S3_N_GATES];
 }
 
 static gboolean
@@ -74,11 +77,13 @@ put_if_absent (Ctx *ctx, S3Writer *self, const char *key, GError **error)
   char writer[37];
   g_autoptr (GError) problem = NULL;
   text_uuid (writer);
-  const S3Pair headers[] = { { "if-none-match", "*" }, { WRITER_HEADER, writer } };
+  const S3Pair headers[] = { { "if-none-match", "*" }, { S3_WRITER_HEADER, writer } };
   if (put (ctx, self, key, headers, G_N_ELEMENTS (headers), &problem))
     return TRUE;
+  /* It may be our own: an earlier attempt's answer may have got lost, also where libcurl by itself sent the request again
+   * over a new connection. */
   if (am_error_is (problem, AM_ERROR_ALREADY_EXISTS))
-    return is_ours (ctx, self, key, writer) || fail_exists (error, key);
+    return s3_store_is_from (ctx, self->store, key, writer) || fail_exists (error, key);
   g_propagate_error (error, g_steal_pointer (&problem));
   return FALSE;
 }
@@ -88,8 +93,7 @@ static gboolean
 look_and_put (Ctx *ctx, S3Writer *self, const char *key, GError **error)
 {
   gboolean exists;
-  GMutex *gate = &self->store->gates[g_str_hash (key) % S3_N_GATES];
-  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (gate);
+  g_autoptr (GMutexLocker) locker = g_mutex_locker_new (s3_store_gate (self->store, key));
   if (!object_store_exists (ctx, &self->store->base, key, &exists, error))
     return FALSE;
   return exists ? fail_exists (error, key) : put (ctx, self, key, NULL, 0, error);

@@ -1,10 +1,11 @@
 #include "storage/s3_config.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 static const char *const variables[] = {
   "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",
-  "AWS_REGION",        "AWS_DEFAULT_REGION",    "AWS_CA_BUNDLE",
+  "AWS_REGION",        "AWS_DEFAULT_REGION",    "AWS_CA_BUNDLE",     "AWS_PROFILE",
 };
 
 static void
@@ -14,6 +15,7 @@ set_environment (const char *const *values)
     g_unsetenv (variables[i]);
   g_setenv ("AWS_ACCESS_KEY_ID", "key", TRUE);
   g_setenv ("AWS_SECRET_ACCESS_KEY", "secret", TRUE);
+  g_setenv ("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent/credentials", TRUE); /* not this user's */
   for (; values != NULL && *values != NULL; values += 2)
     g_setenv (values[0], values[1], TRUE);
 }
@@ -140,6 +142,66 @@ test_keys (void)
   g_assert_cmpstr (am_error_reason (error), ==, "CredentialsMissing");
 }
 
+static const struct {
+  const char *text;
+  const char *environment[5];
+  const char *id, *secret, *token; /* NULL: CredentialsMissing */
+} files[] = {
+  { "[default]\naws_access_key_id = one\naws_secret_access_key=two+/= \n", { NULL }, "one", "two+/=", NULL },
+  { "# mine\n[default]\naws_access_key_id=one\naws_secret_access_key=two\n\n[other]\naws_access_key_id=three\n"
+    "aws_secret_access_key=four\naws_session_token=five==\n",
+    { "AWS_PROFILE", "other" },
+    "three",
+    "four",
+    "five==" },
+  { "[default]\naws_access_key_id=one\naws_secret_access_key=two\n",
+    { "AWS_ACCESS_KEY_ID", "env", "AWS_SECRET_ACCESS_KEY", "ment" },
+    "env",
+    "ment",
+    NULL },
+  { "[default]\naws_access_key_id=one\naws_secret_access_key=two\n",
+    { "AWS_ACCESS_KEY_ID", "half" },
+    NULL,
+    NULL,
+    NULL },
+  { "[default]\naws_access_key_id=one\naws_secret_access_key=two\n", { "AWS_PROFILE", "nobody" }, NULL, NULL, NULL },
+  { "[default]\naws_access_key_id=one\n", { NULL }, NULL, NULL, NULL },
+  { "very-secret\n", { NULL }, NULL, NULL, NULL },
+  { "", { NULL }, NULL, NULL, NULL },
+};
+
+static void
+test_shared_file (void)
+{
+  g_autoptr (GError) failure = NULL;
+  g_autofree char *directory = g_dir_make_tmp ("keys-XXXXXX", &failure);
+  g_autofree char *path = g_build_filename (directory, "credentials", NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (files); i++)
+    {
+      g_auto (S3Config) config = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_test_message ("row %" G_GSIZE_FORMAT, i);
+      g_assert_true (g_file_set_contents (path, files[i].text, -1, &failure));
+      set_environment (NULL);
+      g_unsetenv ("AWS_ACCESS_KEY_ID");
+      g_unsetenv ("AWS_SECRET_ACCESS_KEY");
+      g_setenv ("AWS_SHARED_CREDENTIALS_FILE", path, TRUE);
+      for (const char *const *pair = files[i].environment; *pair != NULL; pair += 2)
+        g_setenv (pair[0], pair[1], TRUE);
+      g_assert_cmpint (s3_config_parse ("s3://models", &config, &error), ==, files[i].id != NULL);
+      g_assert_cmpstr (config.access_key_id, ==, files[i].id);
+      g_assert_cmpstr (config.secret_access_key, ==, files[i].secret);
+      g_assert_cmpstr (config.session_token, ==, files[i].token);
+      if (files[i].id == NULL)
+        {
+          g_assert_cmpstr (am_error_reason (error), ==, "CredentialsMissing");
+          g_assert_nonnull (strstr (error->message, path));
+          g_assert_null (strstr (error->message, "very-secret"));
+        }
+    }
+  g_assert_cmpint (g_remove (path) | g_rmdir (directory), ==, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -147,5 +209,6 @@ main (int argc, char **argv)
   g_test_add_func ("/s3-config/places", test_places);
   g_test_add_func ("/s3-config/bad-urls", test_bad_urls);
   g_test_add_func ("/s3-config/keys", test_keys);
+  g_test_add_func ("/s3-config/shared-file", test_shared_file);
   return g_test_run ();
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 
+#define MAX_SHARED_FILE_BYTES (1u << 20)
 #define DEFAULT_REGION "us-east-1"
 
 void
@@ -136,15 +137,55 @@ take_place (S3Config *self, Wishes *wishes, GError **error)
   return TRUE;
 }
 
+static char *
+shared_file (void)
+{
+  const char *named = from_environment ("AWS_SHARED_CREDENTIALS_FILE", NULL);
+  return named != NULL ? g_strdup (named) : g_build_filename (g_get_home_dir (), ".aws", "credentials", NULL);
+}
+
+static char *
+shared_value (GKeyFile *file, const char *profile, const char *name)
+{
+  char *value = g_key_file_get_value (file, profile, name, NULL);
+  return value != NULL ? g_strstrip (value) : NULL;
+}
+
+/* The keys of a profile in the file that the AWS tools share; none where there is no such file. What the parser says of
+ * a line is not repeated: it may hold a key. */
+static gboolean
+take_shared_keys (S3Config *self, const char *path, GError **error)
+{
+  const char *profile = from_environment ("AWS_PROFILE", NULL);
+  g_autofree char *text = NULL;
+  gsize size = 0;
+  g_autoptr (GKeyFile) file = g_key_file_new ();
+  if (!g_file_test (path, G_FILE_TEST_IS_REGULAR))
+    return TRUE;
+  if (!g_file_get_contents (path, &text, &size, NULL) || size > MAX_SHARED_FILE_BYTES
+      || (size > 0 && !g_key_file_load_from_data (file, text, size, G_KEY_FILE_NONE, NULL)))
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "CredentialsMissing", "cannot read keys from %s", path);
+  profile = profile != NULL ? profile : "default";
+  self->access_key_id = shared_value (file, profile, "aws_access_key_id");
+  self->secret_access_key = shared_value (file, profile, "aws_secret_access_key");
+  self->session_token = shared_value (file, profile, "aws_session_token");
+  return TRUE;
+}
+
 static gboolean
 take_keys (S3Config *self, GError **error)
 {
+  g_autofree char *path = shared_file ();
   self->access_key_id = g_strdup (from_environment ("AWS_ACCESS_KEY_ID", NULL));
   self->secret_access_key = g_strdup (from_environment ("AWS_SECRET_ACCESS_KEY", NULL));
   self->session_token = g_strdup (from_environment ("AWS_SESSION_TOKEN", NULL));
+  if (self->access_key_id == NULL && self->secret_access_key == NULL && self->session_token == NULL
+      && !take_shared_keys (self, path, error))
+    return FALSE;
   return (self->access_key_id != NULL && self->secret_access_key != NULL)
          || am_fail (error, AM_ERROR_FAILED_PRECONDITION, "CredentialsMissing",
-                     "no keys for bucket %s: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", self->bucket);
+                     "no keys for bucket %s: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put them into %s",
+                     self->bucket, path);
 }
 
 gboolean

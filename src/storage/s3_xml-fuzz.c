@@ -21,6 +21,21 @@ check_listing (const char *text, gsize size)
     g_assert_true (g_utf8_validate (g_ptr_array_index (listing.folders, i), -1, NULL));
 }
 
+static void
+check_uploads (const char *text, gsize size)
+{
+  g_auto (S3Uploads) uploads = { 0 };
+  g_autoptr (GError) error = NULL;
+  if (!s3_uploads_parse (text, size, &uploads, &error))
+    {
+      g_assert_error (error, AM_ERROR, AM_ERROR_DATA_LOSS);
+      return;
+    }
+  g_assert_cmpuint (uploads.uploads->len, <=, S3_XML_MAX_KEYS);
+  for (guint i = 0; i < uploads.uploads->len; i++)
+    g_assert_nonnull (g_array_index (uploads.uploads, S3Upload, i).id);
+}
+
 int
 LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
 {
@@ -30,6 +45,10 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   if (s3_error_parse (text, size, &found))
     g_assert_nonnull (found.code);
   check_listing (text, size);
+  check_uploads (text, size);
+  g_autofree char *id = s3_xml_value (text, size, "InitiateMultipartUploadResult/UploadId");
+  if (id != NULL)
+    g_assert_true (g_utf8_validate (id, -1, NULL));
   if (!s3_delete_result_check (text, size, &error))
     g_assert_nonnull (error);
   return 0;

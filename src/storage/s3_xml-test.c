@@ -135,6 +135,62 @@ test_other_answers (void)
   g_assert_false (s3_xml_is ("<AB><B/></AB>", 13, "A"));
 }
 
+#define UPLOADS(inner) "<ListMultipartUploadsResult>" inner "</ListMultipartUploadsResult>"
+#define UPLOAD(key, id, time) \
+  "<Upload><Key>" key "</Key><UploadId>" id "</UploadId><Initiated>" time "</Initiated></Upload>"
+
+static void
+test_uploads (void)
+{
+  static const char two[] = UPLOADS (UPLOAD ("p/a", "1", TIME) UPLOAD (
+    "p/b", "2", TIME) "<NextKeyMarker>p/b</NextKeyMarker>"
+                      "<NextUploadIdMarker>2</NextUploadIdMarker><IsTruncated>true</IsTruncated>");
+  static const char *const bad[] = {
+    "",
+    "<ListMultipartUploadsResult>",
+    "<Error><Code>A</Code></Error>",
+    UPLOADS ("<Upload><Key>a</Key></Upload>"),
+    UPLOADS ("<Upload><UploadId>1</UploadId></Upload>"),
+    UPLOADS (UPLOAD ("a", "1", "yesterday")),
+    UPLOADS ("<IsTruncated>true</IsTruncated>"),
+    UPLOADS ("<IsTruncated>true</IsTruncated><NextKeyMarker/>"),
+  };
+  g_auto (S3Uploads) page = { 0 }, last = { 0 };
+  g_autoptr (GError) error = NULL;
+  g_assert_true (s3_uploads_parse (two, strlen (two), &page, &error));
+  g_assert_cmpuint (page.uploads->len, ==, 2);
+  g_assert_cmpstr (g_array_index (page.uploads, S3Upload, 1).key, ==, "p/b");
+  g_assert_cmpstr (g_array_index (page.uploads, S3Upload, 1).id, ==, "2");
+  g_assert_cmpint (g_array_index (page.uploads, S3Upload, 0).begun_ms, >, 0);
+  g_assert_cmpstr (page.next_key, ==, "p/b");
+  g_assert_cmpstr (page.next_id, ==, "2");
+  static const char none[] = UPLOADS ("<NextKeyMarker>x</NextKeyMarker><IsTruncated>false</IsTruncated>");
+  g_assert_true (s3_uploads_parse (none, strlen (none), &last, &error));
+  g_assert_cmpuint (last.uploads->len, ==, 0);
+  g_assert_null (last.next_key);
+  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
+    {
+      g_auto (S3Uploads) uploads = { 0 };
+      g_assert_false (s3_uploads_parse (bad[i], strlen (bad[i]), &uploads, &error));
+      g_assert_error (error, AM_ERROR, AM_ERROR_DATA_LOSS);
+      g_clear_error (&error);
+    }
+}
+
+static void
+test_value (void)
+{
+  static const char text[] = "<A><B>1&amp;</B><B>2</B></A>";
+  g_autofree char *first = s3_xml_value (text, strlen (text), "A/B");
+  g_autofree char *none = s3_xml_value (text, strlen (text), "A/C");
+  g_autofree char *other = s3_xml_value (text, strlen (text), "C/B");
+  g_autofree char *cut = s3_xml_value (text, strlen (text) - 1, "A/B");
+  g_assert_cmpstr (first, ==, "1&");
+  g_assert_null (none);
+  g_assert_null (other);
+  g_assert_null (cut);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -143,5 +199,7 @@ main (int argc, char **argv)
   g_test_add_func ("/s3-xml/listing", test_listing);
   g_test_add_func ("/s3-xml/bad-listings", test_bad_listings);
   g_test_add_func ("/s3-xml/other-answers", test_other_answers);
+  g_test_add_func ("/s3-xml/uploads", test_uploads);
+  g_test_add_func ("/s3-xml/value", test_value);
   return g_test_run ();
 }

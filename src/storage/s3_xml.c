@@ -274,6 +274,109 @@ s3_delete_result_check (const char *text, gsize size, GError **error)
   return FALSE;
 }
 
+static void
+upload_clear (gpointer data)
+{
+  S3Upload *self = data;
+  g_free (self->key);
+  g_free (self->id);
+}
+
+void
+s3_uploads_clear (S3Uploads *self)
+{
+  g_clear_pointer (&self->uploads, g_array_unref);
+  g_clear_pointer (&self->next_key, g_free);
+  g_clear_pointer (&self->next_id, g_free);
+}
+
+typedef struct {
+  S3Uploads uploads;
+  S3Upload upload;
+  gboolean truncated;
+} UploadsState;
+
+static gboolean
+end_upload (UploadsState *self)
+{
+  if (self->upload.key == NULL || self->upload.id == NULL || self->uploads.uploads->len >= S3_XML_MAX_KEYS)
+    return FALSE;
+  g_array_append_val (self->uploads.uploads, self->upload);
+  self->upload = (S3Upload){ 0 };
+  return TRUE;
+}
+
+static gboolean
+on_upload_element (gpointer data, const char *path, const char *text)
+{
+  UploadsState *self = data;
+  if (!g_str_has_prefix (path, "ListMultipartUploadsResult"))
+    return FALSE;
+  const char *name = path + strlen ("ListMultipartUploadsResult");
+  if (strcmp (name, "/Upload/Initiated") == 0)
+    return parse_time (text, &self->upload.begun_ms);
+  if (strcmp (name, "/Upload") == 0)
+    return end_upload (self);
+  if (strcmp (name, "/Upload/Key") == 0)
+    take_text (&self->upload.key, text);
+  else if (strcmp (name, "/Upload/UploadId") == 0)
+    take_text (&self->upload.id, text);
+  else if (strcmp (name, "/NextKeyMarker") == 0)
+    take_text (&self->uploads.next_key, text);
+  else if (strcmp (name, "/NextUploadIdMarker") == 0)
+    take_text (&self->uploads.next_id, text);
+  else if (strcmp (name, "/IsTruncated") == 0)
+    self->truncated = strcmp (text, "true") == 0;
+  return TRUE;
+}
+
+gboolean
+s3_uploads_parse (const char *text, gsize size, S3Uploads *out_uploads, GError **error)
+{
+  UploadsState state = { 0 };
+  state.uploads.uploads = g_array_new (FALSE, TRUE, sizeof (S3Upload));
+  g_array_set_clear_func (state.uploads.uploads, upload_clear);
+  gboolean whole = walk (text, size, on_upload_element, &state);
+  upload_clear (&state.upload);
+  if (!state.truncated)
+    {
+      g_clear_pointer (&state.uploads.next_key, g_free);
+      g_clear_pointer (&state.uploads.next_id, g_free);
+    }
+  if (whole && (!state.truncated || (state.uploads.next_key != NULL && *state.uploads.next_key != '\0')))
+    {
+      *out_uploads = state.uploads;
+      return TRUE;
+    }
+  s3_uploads_clear (&state.uploads);
+  return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the object store's list of uploads cannot be understood");
+}
+
+typedef struct {
+  const char *path;
+  gsize root_size;
+  char *value;
+} ValueState;
+
+static gboolean
+on_value_element (gpointer data, const char *path, const char *text)
+{
+  ValueState *self = data;
+  if (self->value == NULL && strcmp (path, self->path) == 0)
+    self->value = g_strdup (text);
+  return strncmp (path, self->path, self->root_size) == 0
+         && (path[self->root_size] == '\0' || path[self->root_size] == '/');
+}
+
+char *
+s3_xml_value (const char *text, gsize size, const char *path)
+{
+  ValueState state = { path, strcspn (path, "/"), NULL };
+  if (!walk (text, size, on_value_element, &state))
+    g_clear_pointer (&state.value, g_free);
+  return state.value;
+}
+
 static gboolean
 on_any_element (gpointer data, const char *path, const char *text)
 {

@@ -37,5 +37,22 @@ gboolean s3_listing_parse (const char *text, gsize size, S3Listing *out_listing,
 
 /* A DeleteResult: TRUE when every key is gone. UNAVAILABLE with the first key that is not, DATA_LOSS as above. */
 gboolean s3_delete_result_check (const char *text, gsize size, GError **error);
+typedef struct {
+  char *key, *id;
+  gint64 begun_ms;
+} S3Upload;
+
+typedef struct {
+  GArray *uploads;          /* S3Upload */
+  char *next_key, *next_id; /* where the next page begins; NULL: this was the last */
+} S3Uploads;
+
+void s3_uploads_clear (S3Uploads *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (S3Uploads, s3_uploads_clear)
+/* A ListMultipartUploadsResult; errors as those of s3_listing_parse. */
+gboolean s3_uploads_parse (const char *text, gsize size, S3Uploads *out_uploads, GError **error);
+
+/* The text of the first element at `path` ("Root/Name") of a whole document whose root it names; or NULL. Caller frees. */
+char *s3_xml_value (const char *text, gsize size, const char *path);
 /* TRUE for a whole document with this root: an answer whose status was sent before the work was done. */
 gboolean s3_xml_is (const char *text, gsize size, const char *root);

@@ -22,6 +22,8 @@ class SmallS3(LocalServer):
 
     def __init__(self, *lacks):
         self.lacks, self.objects, self.lock, self.requests = set(lacks), {}, threading.Lock(), []
+        self.uploads = {}  # id -> key, headers, Unix time, parts
+        self.completions_to_fail = []  # of the next completions, each as "error" (inside a 200) or "lose" (done, but 500 is said)
         super().__init__()
 
     # Requests
@@ -46,6 +48,8 @@ class SmallS3(LocalServer):
             handler.wfile.write(content)
 
     def answer(self, method, key, query, headers, body):
+        if "uploads" in query or "uploadId" in query:
+            return self.multipart(method, key, query, headers, body)
         if not key:
             return self.remove_many(body) if method == "POST" else self.list(query)
         if method == "PUT":
@@ -75,6 +79,58 @@ class SmallS3(LocalServer):
         meta = {name: value for name, value in headers.items() if name.lower().startswith("x-amz-meta-")}
         self.objects[key] = body, etag, time.time(), meta
         return 200, {"ETag": etag}, b""
+
+    # Uploads in parts
+
+    def multipart(self, method, key, query, headers, body):
+        if "uploads" in query:
+            return self.begin_upload(key, headers) if method == "POST" else self.list_uploads(query)
+        upload = self.uploads.get(query["uploadId"])
+        if upload is None or upload[0] != key:
+            return self.error(404, "NoSuchUpload")
+        if method == "DELETE":
+            del self.uploads[query["uploadId"]]
+            return 204, {}, b""
+        return self.put_part(upload, query, headers, body) if method == "PUT" else self.complete(query["uploadId"], headers, body)
+
+    def begin_upload(self, key, headers):
+        name = f"{len(self.requests)}+/="
+        self.uploads[name] = key, dict(headers.items()), time.time(), {}
+        return 200, {}, f"<InitiateMultipartUploadResult><UploadId>{name}</UploadId></InitiateMultipartUploadResult>".encode()
+
+    def put_part(self, upload, query, headers, body):
+        claimed = headers.get("x-amz-checksum-sha256")
+        if claimed and "checksum" not in self.lacks and claimed != base64.b64encode(hashlib.sha256(body).digest()).decode():
+            return self.error(400, "BadDigest")
+        upload[3][int(query["partNumber"])] = body
+        return 200, {"ETag": f'"{hashlib.md5(body).hexdigest()}"'}, b""
+
+    def complete(self, name, headers, body):
+        how = self.completions_to_fail.pop(0) if self.completions_to_fail else None
+        if how == "error":
+            return 200, {}, b"<Error><Code>InternalError</Code></Error>"
+        key, begun, _, parts = self.uploads[name]
+        named = re.findall(r"<PartNumber>(\d+)</PartNumber><ETag>(?:&quot;|\")(\w+)", body.decode())
+        if [(int(number), etag) for number, etag in named] != [(n, hashlib.md5(parts[n]).hexdigest()) for n in sorted(parts)]:
+            return self.error(400, "InvalidPart")
+        if any(len(parts[n]) < 5 << 20 for n in sorted(parts)[:-1]):
+            return self.error(400, "EntityTooSmall")
+        condition = {"If-None-Match": headers["If-None-Match"]} if "If-None-Match" in headers else {}
+        meta = {name: value for name, value in begun.items() if name.lower().startswith("x-amz-meta-")}
+        status, answer, content = self.put(key, {**condition, **meta}, b"".join(parts[n] for n in sorted(parts)))
+        if status != 200:
+            return status, answer, content
+        del self.uploads[name]
+        return self.error(500, "InternalError") if how == "lose" else \
+            (200, {}, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+
+    def list_uploads(self, query):
+        items = "".join(f"<Upload><Key>{escape(key)}</Key><UploadId>{name}</UploadId>"
+                        f"<Initiated>{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(begun))}</Initiated></Upload>"
+                        for name, (key, _, begun, _) in self.uploads.items() if key.startswith(query.get("prefix", "")))
+        return 200, {}, f"<ListMultipartUploadsResult>{items}</ListMultipartUploadsResult>".encode()
+
+    # Objects
 
     def get(self, key, headers, is_head):
         if key not in self.objects:
