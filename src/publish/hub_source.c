@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/workers.h"
+#include "sources/hf_variant.h"
 
 #define N_HEADS_AT_ONCE 8u
 #define MAX_HEADS 256u /* 64 MiB of memory */
@@ -96,7 +97,7 @@ hub_free (ModelSource *base)
 }
 
 static void
-take_info (HubSource *self, const HfHubConfig *config, const HfUrl *url)
+take_info (HubSource *self, const HfHubConfig *config, const char *path)
 {
   const char *endpoint = config->endpoint != NULL ? config->endpoint : HF_ENDPOINT;
   gsize size = strlen (endpoint);
@@ -104,7 +105,7 @@ take_info (HubSource *self, const HfHubConfig *config, const HfUrl *url)
     size--;
   self->base.display = g_strdup_printf ("%.*s/%s", (int) size, endpoint, self->info->id);
   self->base.revision = g_strdup (self->info->commit);
-  self->base.within = g_strdup (url->path);
+  self->base.within = g_strdup (path);
   self->base.task = g_strdup (self->info->task);
   self->base.license = g_strdup (self->info->license);
   self->base.index_tasks = g_strdupv (self->info->index_tasks);
@@ -137,6 +138,12 @@ hub_source_open (Ctx *ctx, const HfHubConfig *config, const char *text, GError *
   self->info = self->hub != NULL ? hf_hub_find (ctx, self->hub, &url, error) : NULL;
   if (self->info == NULL)
     return NULL;
-  take_info (self, config, &url);
+  const char *path = url.variant != NULL ? hf_variant_find (self->info->files, url.variant, error) : url.path;
+  if (path == NULL && url.variant != NULL)
+    {
+      g_prefix_error (error, "%s: ", self->info->id);
+      return NULL;
+    }
+  take_info (self, config, path);
   return g_steal_pointer (&base);
 }

@@ -1,6 +1,6 @@
 /* The hub's answers: what is accepted has safe names, hashes of the right form and sizes that can be added up. The
- * input is also read as a Link header. */
-#include "sources/hf_listing.h"
+ * input is also read as a Link header, and the files are searched for a variant. */
+#include "sources/hf_variant.h"
 
 #include <string.h>
 
@@ -32,6 +32,8 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   g_autofree char *next = hf_link_next (header);
   hf_tree_parse (json, files, NULL);
   check_files (files);
+  const char *meant = hf_variant_find (files, "q4_k_m", NULL);
+  g_assert_true (meant == NULL || g_str_has_suffix (meant, "f") || g_str_has_suffix (meant, "F"));
   if (info != NULL)
     check_files (info->files);
   g_assert_true (next == NULL || (strchr (next, '>') == NULL && strstr (header, next) != NULL));

@@ -110,7 +110,11 @@ static const struct {
   { "https://huggingface.co/-owner/name", "InvalidUrl", "names no repository" },
   { "https://huggingface.co/owner/name.", "InvalidUrl", "names no repository" },
   { "https://huggingface.co/owner/n%20ame", "InvalidUrl", "names no repository" },
-  { "hf.co/owner/name:Q4_K_M", "InvalidUrl", "colon" },
+  { "hf.co/owner/name:", "InvalidUrl", "variant" },
+  { "hf.co/owner/name:a%20b", "InvalidUrl", "variant" },
+  { "hf.co/owner/name:..%2Fx", "InvalidUrl", "variant" },
+  { "hf.co/owner/name:a:b", "InvalidUrl", "variant" },
+  { "hf.co/owner/name:Q4_K_M/tree/main", "InvalidUrl", "variant" },
   { "hf://", "InvalidUrl", "names no repository" },
   { "hf://owner/name@", "InvalidUrl", "well formed" },
   { "hf://owner/name/dir@v1", "InvalidUrl", "well formed" },
@@ -158,6 +162,20 @@ test_secrets_of_a_query_are_not_shown (void)
 }
 
 static void
+test_variant (void)
+{
+  g_auto (HfUrl) url = { 0 }, file = { 0 };
+  g_assert_true (hf_url_parse ("hf.co/owner/name:Q4_K_M", NULL, &url, NULL));
+  g_assert_cmpstr (url.repository, ==, "owner/name");
+  g_assert_cmpstr (url.variant, ==, "Q4_K_M");
+  g_assert_true (hf_url_parse ("https://huggingface.co/gpt2:model.gguf?revision=v1", NULL, &file, NULL));
+  g_assert_cmpstr (file.repository, ==, "gpt2");
+  g_assert_cmpstr (file.variant, ==, "model.gguf");
+  g_assert_cmpstr (file.revision, ==, "v1");
+  g_assert_null (file.path);
+}
+
+static void
 test_widen (void)
 {
   g_auto (HfUrl) url = { 0 };
@@ -190,6 +208,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hf_url/bad", test_bad);
   g_test_add_func ("/hf_url/length", test_length);
   g_test_add_func ("/hf_url/secrets", test_secrets_of_a_query_are_not_shown);
+  g_test_add_func ("/hf_url/variant", test_variant);
   g_test_add_func ("/hf_url/widen", test_widen);
   g_test_add_func ("/hf_url/is", test_is);
   return g_test_run ();

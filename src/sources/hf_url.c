@@ -6,6 +6,7 @@
 #include "sources/web_address.h"
 
 #define REPOSITORY_MAX_BYTES 96
+#define VARIANT_MAX_BYTES 128u
 
 static const char *const hosts[] = { "huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co", NULL };
 static const char *const git_prefixes[] = { "git@hf.co:", "git@huggingface.co:", "ssh://git@hf.co/",
@@ -138,7 +139,23 @@ check_first (const char *text, const char *first, GError **error)
          || web_address_fail (error, "InvalidUrl", text, "names no repository: https://huggingface.co/OWNER/NAME");
 }
 
-/* /OWNER/NAME[/tree|blob|resolve.../REVISION[/PATH]]; the oldest repositories have no owner. */
+/* Moves what stands behind a colon of the name, as Ollama and llama.cpp write it. FALSE when it is no variant. */
+static gboolean
+take_variant (HfUrl *url)
+{
+  char *colon = strchr (url->repository, ':');
+  if (colon == NULL)
+    return TRUE;
+  url->variant = g_strdup (colon + 1);
+  *colon = '\0';
+  gsize size = strlen (url->variant);
+  for (gsize i = 0; i < size; i++)
+    if (!g_ascii_isalnum (url->variant[i]) && strchr ("_.-", url->variant[i]) == NULL)
+      return FALSE;
+  return size > 0 && size <= VARIANT_MAX_BYTES;
+}
+
+/* /OWNER/NAME[:VARIANT][/tree|blob|resolve.../REVISION[/PATH]]; the oldest repositories have no owner. */
 static gboolean
 parse_web (const char *text, const char *rest, HfUrl *url, GError **error)
 {
@@ -154,10 +171,8 @@ parse_web (const char *text, const char *rest, HfUrl *url, GError **error)
   url->repository = has_owner ? g_strdup_printf ("%s/%s", first, second) : g_strdup (first);
   if (g_str_has_suffix (url->repository, ".git"))
     url->repository[strlen (url->repository) - strlen (".git")] = '\0';
-  if (strchr (url->repository, ':') != NULL)
-    return web_address_fail (
-      error, "InvalidUrl", text,
-      "names a variant behind a colon: give the file's address instead, .../blob/main/FILE.gguf");
+  if (!take_variant (url) || (url->variant != NULL && web_address_segment (segments, at) != NULL))
+    return web_address_fail (error, "InvalidUrl", text, "names no variant that could be: OWNER/NAME:Q4_K_M");
   if (web_address_segment (segments, at) != NULL && !is_word (web_address_segment (segments, at)))
     return web_address_fail (
       error, "InvalidUrl", text,
@@ -270,5 +285,6 @@ hf_url_clear (HfUrl *self)
   g_clear_pointer (&self->repository, g_free);
   g_clear_pointer (&self->revision, g_free);
   g_clear_pointer (&self->path, g_free);
+  g_clear_pointer (&self->variant, g_free);
   self->is_guess = FALSE;
 }

@@ -8,6 +8,7 @@ typedef struct {
   char *repository; /* "owner/name"; one segment for the oldest ones ("gpt2") */
   char *revision;   /* branch, tag, "refs/pr/1" or commit; NULL: the default branch */
   char *path;       /* a folder or file of it; NULL: all of it */
+  char *variant;    /* which of its GGUF files, "Q4_K_M" (hf_variant.h); NULL: not said. Then path is NULL */
   /* The text does not tell where the revision ends: the shortest is taken, hf_url_widen gives the next. */
   gboolean is_guess;
 } HfUrl;

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness import servers
+from servers.hf_hub import Hub
 from servers.ollama import Part, Registry
 
 from .conftest import Command, gguf_bytes, stored_bytes, tree
@@ -311,13 +312,18 @@ def test_71_an_empty_body(ai, registry, big):
     assert FILE in message and str(len(big)) in message
 
 
-def test_72_names_of_the_other_hub_go_to_its_own_api(ai, registry):
+@pytest.mark.parametrize("address, files", [
+    ("hf.co/owner/name:q8_0", ["tiny-Q8_0-00001-of-00002.gguf", "tiny-Q8_0-00002-of-00002.gguf"]),
+    ("https://hf.co/owner/name:Q4_K_M", ["tiny-Q4_K_M.gguf"]), ("hf.co/owner/name:tiny-Q4_K_M.gguf", ["tiny-Q4_K_M.gguf"])])
+def test_72_names_of_the_other_hub_go_to_its_own_api(ai, registry, address, files):
     """Its emulation of this registry refuses split models."""
-    for address in ("hf.co/owner/name:Q4_K_M", "https://hf.co/owner/name"):
-        ai("push", "--json", address, "m", status=None, env={"OLLAMA_REGISTRY": registry.endpoint, "HF_ENDPOINT": registry.endpoint,
-                                                             "HF_TOKEN": "hf_x"})
-    assert not registry.asked(path="/v2/")
-    assert registry.asked(path="/api/models/owner/name")
+    with Hub() as hub:
+        hub.add("owner/name", {"tiny-Q4_K_M.gguf": gguf_bytes(), "tiny-Q8_0-00001-of-00002.gguf": split(0, 2),
+                               "tiny-Q8_0-00002-of-00002.gguf": split(1, 2), "mmproj-Q8_0.gguf": gguf_bytes()})
+        environment = {"OLLAMA_REGISTRY": registry.endpoint, "HF_ENDPOINT": hub.endpoint}
+        assert kept(ai("push", "--json", address, "m", env=environment).json) == files
+        message = ai("push", "--json", "hf.co/owner/name:Q5_0", "m", status=4, env=environment).json["error"]["message"]
+    assert "tiny-Q4_K_M.gguf" in message and registry.requests == []
 
 
 def test_73_no_list_of_tags_is_asked_for(ai, registry):
