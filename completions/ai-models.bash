@@ -109,6 +109,7 @@ _ai_models ()
         --htpasswd) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --plain-users) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --writer) COMPREPLY=(); return ;;
+        --grant-salt-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --max-connections) COMPREPLY=(); return ;;
         --max-connections-per-peer) COMPREPLY=(); return ;;
         --port-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
@@ -116,8 +117,8 @@ _ai_models ()
         --store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--listen --tls-cert --tls-key --htpasswd --plain-users --writer --anonymous-read --allow-anonymous-write --accept-sparse-manifests --max-connections --max-connections-per-peer --port-file --log-level --store --json --quiet --verbose --log-format --help --version"
-      values="--listen -l --tls-cert --tls-key --htpasswd --plain-users --writer --max-connections --max-connections-per-peer --port-file --log-level --store --log-format"
+      options="--listen --tls-cert --tls-key --htpasswd --plain-users --writer --grant-salt-file --anonymous-read --allow-anonymous-write --accept-sparse-manifests --max-connections --max-connections-per-peer --port-file --log-level --store --json --quiet --verbose --log-format --help --version"
+      values="--listen -l --tls-cert --tls-key --htpasswd --plain-users --writer --grant-salt-file --max-connections --max-connections-per-peer --port-file --log-level --store --log-format"
       kinds=""
       ;;
     completion)

@@ -14,7 +14,7 @@
 #define OTHER_FILES 128 /* open files beside those of the connections that are allowed */
 
 typedef struct {
-  const char *listen, *tls_cert, *tls_key, *htpasswd, *plain_users, *writers, *port_file, *log_level;
+  const char *listen, *tls_cert, *tls_key, *htpasswd, *plain_users, *writers, *grant_salt, *port_file, *log_level;
   gboolean anonymous_read, allow_anonymous_write, accept_sparse;
   guint64 max_connections, max_connections_per_peer;
 } Settings;
@@ -33,6 +33,8 @@ static const Option options[] = {
   SERVE (plain_users, "plain-users", '\0', OPTION_TEXT, "FILE", NULL, "users and passwords, user:password a line"),
   SERVE (writers, "writer", '\0', OPTION_TEXT, "USERS", NULL,
          "who may push and delete, separated by commas (default ai-models)"),
+  SERVE (grant_salt, "grant-salt-file", '\0', OPTION_TEXT, "FILE", NULL,
+         "take read grants that are signed with the secret in FILE"),
   SERVE (anonymous_read, "anonymous-read", '\0', OPTION_FLAG, NULL, NULL, "everybody may pull"),
   SERVE (allow_anonymous_write, "allow-anonymous-write", '\0', OPTION_FLAG, NULL, NULL,
          "everybody may do everything, on an address that others can reach"),
@@ -142,6 +144,7 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
     .htpasswd_file = settings->htpasswd,
     .plain_users_file = settings->plain_users,
     .writers = (const char *const *) writers,
+    .grant_salt_file = settings->grant_salt,
     .anonymous_read = settings->anonymous_read,
     .anonymous_write = !has_users && (settings->allow_anonymous_write || !settings->anonymous_read),
     .accept_sparse_manifests = settings->accept_sparse,

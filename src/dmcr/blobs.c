@@ -15,6 +15,7 @@ typedef struct {
   BlobReader *reader;
   guint64 left;
   Metric *sent;
+  GrantUse *use; /* or NULL */
 } BlobBody;
 
 static gssize
@@ -25,7 +26,10 @@ blob_body_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **er
   if (n > 0)
     self->left -= (guint64) n;
   if (n > 0)
-    metric_add (self->sent, (double) n, "blob", NULL);
+    {
+      metric_add (self->sent, (double) n, "blob", NULL);
+      grant_use_count (self->use, (guint64) n);
+    }
   return n;
 }
 
@@ -34,6 +38,7 @@ blob_body_free (gpointer data)
 {
   BlobBody *self = data;
   blob_reader_free (self->reader);
+  grant_use_unref (self->use);
   g_free (self);
 }
 
@@ -44,7 +49,9 @@ typedef struct {
   guint next, end; /* entries */
   Reader *chunk;
   guint64 offset_bytes;
+  guint32 decoded_size; /* of the chunk */
   Metric *sent;
+  GrantUse *use; /* or NULL */
 } FrameBody;
 
 static gssize
@@ -63,12 +70,15 @@ frame_body_read (Ctx *ctx, gpointer data, guint8 *buffer, gsize size, GError **e
         return -1;
       self->next++;
       self->offset_bytes = 0;
+      self->decoded_size = header.decoded_size;
     }
   gsize n = (gsize) MIN (size, self->chunk->size_bytes - self->offset_bytes);
   if (!reader_read_at (ctx, self->chunk, self->offset_bytes, buffer, n, error))
     return -1;
   self->offset_bytes += n;
   metric_add (self->sent, (double) n, "chunks", NULL);
+  if (self->offset_bytes == self->chunk->size_bytes)
+    grant_use_count (self->use, self->decoded_size);
   return (gssize) n;
 }
 
@@ -79,6 +89,7 @@ frame_body_free (gpointer data)
   reader_free (self->chunk);
   chunk_ahead_free (self->ahead);
   recipe_free (self->recipe);
+  grant_use_unref (self->use);
   g_free (self);
 }
 
@@ -155,7 +166,7 @@ send_decoded (Ctx *ctx, Dmcr *self, HttpRequest *req, HttpResponse *res, const D
                              first + length - 1, size_bytes);
     }
   BlobBody *body = g_new0 (BlobBody, 1);
-  *body = (BlobBody){ g_steal_pointer (&reader), length, self->sent };
+  *body = (BlobBody){ g_steal_pointer (&reader), length, self->sent, grants_use (req) };
   http_response_stream (res, OCTET_STREAM, length, &source, body);
   return TRUE;
 }
@@ -180,6 +191,7 @@ send_frames (Dmcr *self, HttpRequest *req, HttpResponse *res, Recipe *taken, GEr
   body->end = recipe_find (recipe, first + length - 1) + 1;
   body->ahead = chunk_ahead_new (self->blobs, recipe, body->next, body->end, N_AHEAD);
   body->sent = self->sent;
+  body->use = grants_use (req);
   http_response_headerf (res, WIRE_RANGE_HEADER, "%" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT,
                          recipe->starts[body->next], recipe->starts[body->end] - 1);
   body->recipe = g_steal_pointer (&recipe);

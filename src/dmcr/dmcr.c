@@ -128,7 +128,11 @@ authorize (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   g_autofree char *user = NULL;
   http_response_header (res, "Docker-Distribution-API-Version", "registry/2.0");
   http_response_header (res, WIRE_HEADER, "1");
-  if (!auth_check (self->auth, http_request_header (req, "Authorization"), writes, &user, error))
+  const char *authorization = http_request_header (req, "Authorization");
+  g_autofree char *token = self->grants != NULL ? grants_token (authorization) : NULL;
+  if (token != NULL)
+    return grants_admit (ctx, self->grants, req, token, error);
+  if (!auth_check (self->auth, authorization, writes, &user, error))
     return FALSE;
   if (user != NULL)
     http_request_set_identity (req, user);
@@ -167,6 +171,8 @@ dmcr_start (Ctx *ctx, const DmcrConfig *config, BlobStore *blobs, GError **error
   self->auth = auth_new (&auth, error);
   if (self->auth == NULL)
     return NULL;
+  if (config->grant_salt_file != NULL && (self->grants = grants_new (config->grant_salt_file, blobs, error)) == NULL)
+    return NULL;
   HttpServerConfig server = {
     .listen_address = config->listen_address,
     .tls_certificate_file = config->tls_certificate_file,
@@ -203,6 +209,7 @@ dmcr_free (Dmcr *self)
     return;
   http_server_free (self->server);
   auth_free (self->auth);
+  grants_free (self->grants);
   g_clear_pointer (&self->held, g_hash_table_unref);
   g_clear_pointer (&self->members, recent_free);
   g_mutex_clear (&self->lock);

@@ -16,6 +16,7 @@ typedef struct {
   const char *const *writers;   /* users who may push and delete, NULL-terminated; NULL: "ai-models" */
   gboolean anonymous_read;      /* GET and HEAD without credentials */
   gboolean anonymous_write;
+  const char *grant_salt_file;  /* takes read grants that are signed with the secret in it; or NULL */
   gboolean accept_sparse_manifests; /* take manifests whose blobs are missing */
   guint max_connections;            /* 0: the HTTP server's default */
   guint max_connections_per_peer;   /* 0: likewise */

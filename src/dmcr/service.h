@@ -5,6 +5,7 @@
 #include "base/recent.h"
 #include "dmcr/auth.h"
 #include "dmcr/dmcr.h"
+#include "dmcr/grants.h"
 #include "net/http_server.h"
 #include "net/metrics.h"
 #include "storage/upload_session.h"
@@ -13,6 +14,7 @@ struct Dmcr {
   Ctx *ctx;
   BlobStore *blobs;
   Auth *auth;
+  Grants *grants; /* NULL: none are taken */
   HttpServer *server;
   /* Upload sessions that a request of this process holds: id -> HttpRequest. */
   GMutex lock;

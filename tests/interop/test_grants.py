@@ -1,0 +1,138 @@
+"""Reading with a signed grant: one artifact of one repository, for a while, counted."""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import subprocess
+import time
+
+import pytest
+from conftest import WRITER
+from harness import clients, servers, tools
+from test_users import basic
+
+SALT = "a-salt-of-the-tests"
+
+
+def b64(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def grant(digest, repository="team/model", salt=SALT, **more):
+    """A token as the controller makes it."""
+    now = int(time.time())
+    claims = {"v": 1, "jti": "grant-1", "purpose": "shared-pvc", "repository": repository, "digest": digest, "expectedBytes": 1,
+              "iat": now, "exp": now + 600, "subject": {"namespace": "apps", "name": "job-1"}, **more}
+    key = hmac.new(salt.encode(), b"ai-models/read-grant/v1", hashlib.sha256).digest()
+    body = b64(json.dumps(claims).encode())
+    return f"{body}.{b64(hmac.new(key, body.encode(), hashlib.sha256).digest())}"
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+class Registry:
+    def __init__(self, server, log):
+        self.server, self.log = server, log
+        self.files = {"big": b"x" * 3_000_000, "small": b"y" * 1000}
+        self.layers = {name: clients.put_blob(server, "team/model", data, basic(WRITER)) for name, data in self.files.items()}
+        layers = [("application/octet-stream", self.layers[name], len(data)) for name, data in self.files.items()]
+        self.digest = clients.put_artifact(server, "team/model", "v1", layers, basic(WRITER))
+        self.other_layer = clients.put_blob(server, "team/model", b"another model's", basic(WRITER))
+        self.other = clients.put_artifact(server, "team/model", "v2", [("application/octet-stream", self.other_layer, 15)], basic(WRITER))
+
+    def status(self, method, path, token, **headers):
+        return self.server.request(method, f"/v2/{path}", headers={**bearer(token), **headers})[0]
+
+    def metric(self, pattern):
+        found = re.search(pattern + r" (\S+)", self.server.request("GET", "/metrics")[2].decode())
+        return float(found[1]) if found else None
+
+
+@pytest.fixture
+def registry(tmp_path):
+    (tmp_path / "users").write_text(":".join(WRITER) + "\n")
+    (tmp_path / "salt").write_text(SALT + "\n")
+    log = tmp_path / "log"
+    with servers.ours(tmp_path / "store", "--plain-users", tmp_path / "users", "--writer", WRITER[0], "--grant-salt-file", tmp_path / "salt",
+                      log=log).wait_ready() as server:
+        yield Registry(server, log)
+
+
+def test_what_a_grant_opens(registry):
+    token = grant(registry.digest)
+    for method, path, expected in (
+        ("GET", "", 200),
+        ("GET", f"team/model/manifests/{registry.digest}", 200),
+        ("HEAD", f"team/model/manifests/{registry.digest}", 200),
+        ("GET", f"team/model/blobs/{registry.layers['big']}", 200),
+        ("HEAD", f"team/model/blobs/{registry.layers['small']}", 200),
+        ("GET", "team/model/manifests/v1", 403),  # a tag may name another one tomorrow
+        ("GET", f"team/model/manifests/{registry.other}", 403),
+        ("GET", f"team/model/blobs/{registry.other_layer}", 403),
+        ("GET", f"team/model/blobs/{registry.digest}", 403),
+        ("GET", f"team/other/manifests/{registry.digest}", 403),
+        ("GET", "team/model/tags/list", 403),
+        ("GET", f"team/model/referrers/{registry.digest}", 403),
+        ("DELETE", f"team/model/manifests/{registry.digest}", 403),
+        ("DELETE", f"team/model/blobs/{registry.layers['big']}", 403),
+        ("POST", "team/model/blobs/uploads/", 403),
+    ):
+        assert registry.status(method, path, token) == expected, (method, path)
+    assert registry.status("GET", f"team/model/blobs/{registry.layers['big']}", token, Range="bytes=5-9") == 206
+    password = {"Authorization": "Basic " + base64.b64encode(f"grant:{token}".encode()).decode()}
+    assert registry.server.request("GET", f"/v2/team/model/manifests/{registry.digest}", headers=password)[0] == 200
+
+
+def test_what_is_no_grant(registry):
+    now = int(time.time())
+    path = f"team/model/manifests/{registry.digest}"
+    good = grant(registry.digest)
+    for token in (grant(registry.digest, salt="another"), grant(registry.digest, exp=now - 1), grant(registry.digest, iat=now + 600, exp=now + 900),
+                  grant(registry.digest, v=2), good[:-1], good + "A", good.split(".")[0], "", "a.b"):
+        assert registry.status("GET", path, token) == 401
+    assert registry.status("GET", path, grant("sha256:" + "0" * 64)) == 403
+    assert registry.status("GET", f"team/model/blobs/{registry.layers['big']}", grant("sha256:" + "0" * 64)) == 404
+    assert registry.server.request("GET", f"/v2/{path}")[0] == 401
+
+
+def test_without_a_salt_grants_are_nothing(tmp_path):
+    (tmp_path / "users").write_text(":".join(WRITER) + "\n")
+    with servers.ours(tmp_path / "store", "--plain-users", tmp_path / "users", log=tmp_path / "log").wait_ready() as server:
+        assert server.request("GET", "/v2/", headers=bearer(grant("sha256:" + "0" * 64, salt="")))[0] == 401
+    (tmp_path / "salt").write_text("\n")
+    done = subprocess.run([tools.program(), "serve", "--store", tmp_path / "store", "--listen", "127.0.0.1:0", "--grant-salt-file", tmp_path / "salt"],
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 3 and "holds no salt" in done.stderr
+
+
+def test_what_is_read_is_counted_and_told(registry):
+    token = grant(registry.digest)
+    registry.server.request("GET", f"/v2/team/model/blobs/{registry.layers['big']}", headers=bearer(token))
+    registry.server.request("GET", f"/v2/team/model/blobs/{registry.layers['small']}", headers={**bearer(token), "Range": "bytes=0-99"})
+    read = registry.metric(r'd8_ai_models_dmcr_grant_read_bytes\{purpose="shared-pvc",subject_namespace="apps",subject_name="job-1",digest="'
+                           + registry.digest + r'"\}')
+    assert read == 3_000_100
+    assert registry.metric(r'd8_ai_models_dmcr_transfer_bytes_total\{purpose="shared-pvc"\}') == 3_000_100
+    # By chunks it is the same bytes.
+    status, _, _ = registry.server.request("GET", f"/v2/team/model/blobs/{registry.layers['big']}",
+                                           headers={**bearer(token), "Accept": "application/vnd.ai-models.chunks"})
+    assert status == 200
+    assert registry.metric(r'd8_ai_models_dmcr_transfer_bytes_total\{purpose="shared-pvc"\}') == 6_000_100
+    log = registry.log.read_text()
+    assert re.search(r"blob_read.*grant-1.*job-1", log)
+    assert token not in log and token.split(".")[1] not in log
+
+
+def test_clients_pull_with_a_grant(registry, tmp_path):
+    token = grant(registry.digest, purpose="import", subject={"user": "system:serviceaccount:d8:reader", "uid": "1", "groups": ["a"]})
+    reference = f"{registry.server.host}/team/model@{registry.digest}"
+    subprocess.run([tools.oras(), "manifest", "fetch", "--plain-http", "--username", "grant", "--password-stdin", reference], input=token, text=True,
+                   check=True, stdout=subprocess.DEVNULL)
+    blob = f"{registry.server.host}/team/model@{registry.layers['big']}"
+    subprocess.run([tools.oras(), "blob", "fetch", "--plain-http", "--username", "grant", "--password-stdin", "--output", tmp_path / "big", blob],
+                   input=token, text=True, check=True, stdout=subprocess.DEVNULL)
+    assert (tmp_path / "big").read_bytes() == registry.files["big"]
