@@ -507,6 +507,58 @@ test_lost_chunk (StorageFixture *self, gconstpointer data)
       }
 }
 
+/* A far store is not looked at with every save. Somebody who goes on with a session that ended meanwhile notices in the
+ * end: nothing keeps its chunks any more. */
+static void
+test_ended_meanwhile (StorageFixture *self, gconstpointer data)
+{
+  g_autoptr (GBytes) bytes = fixture_bytes (BYTES_ZERO, 0, 140 * MiB);
+  Digest digest = fixture_digest (bytes, DIGEST_SHA256);
+  for (guint finishes = 0; finishes < 2; finishes++)
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (UploadSession) session = upload_session_new (self->blobs, REPOSITORY);
+      save (session);
+      g_autoptr (UploadSession) other = upload_session_open (NULL, self->blobs, REPOSITORY,
+                                                             upload_session_id (session), &error);
+      g_assert_no_error (error);
+      write_range (other, bytes, 0, 140 * MiB, 4 * MiB);
+      finish (other, &digest);
+      /* Of its own accord it saves twice. */
+      write_range (session, bytes, 0, 139 * MiB, 4 * MiB);
+      g_assert_cmpuint (fixture_count (self->fs, "_ai_models/uploads/"), ==, 2);
+      write_range (session, bytes, 139 * MiB, 140 * MiB, MiB);
+      g_assert_false (finishes ? upload_session_finish (NULL, session, &digest, &error)
+                               : upload_session_save (NULL, session, &error));
+      fixture_assert_error (&error, AM_ERROR_ABORTED, "BLOB_UPLOAD_INVALID");
+      fixture_assert_ok (object_store_remove_prefix (NULL, self->fs, "_ai_models/uploads/", &error), error);
+    }
+}
+
+/* States that were succeeded go, though not at once, and what is saved stays little. */
+static void
+test_many_saves (StorageFixture *self, gconstpointer data)
+{
+  g_autoptr (GBytes) bytes = fixture_bytes (BYTES_TEXT, 1, 40 * MiB);
+  Digest digest = fixture_digest (bytes, DIGEST_SHA256);
+  UploadSession *session = upload_session_new (self->blobs, REPOSITORY);
+  guint most = 0;
+  for (guint i = 0; i < 40; i++)
+    {
+      write_range (session, bytes, i * MiB, (i + 1) * MiB, MiB);
+      save (session);
+      if (i % 7 == 3)
+        session = reopen (self, session);
+      guint n = fixture_count (self->fs, "_ai_models/uploads/");
+      most = MAX (most, n);
+    }
+  g_assert_cmpuint (most, <=, object_store_is_far (self->objects) ? 17 : 2);
+  finish (session, &digest);
+  upload_session_free (session);
+  fixture_assert_blob (self, &digest, bytes);
+  assert_no_uploads (self);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -524,5 +576,8 @@ main (int argc, char **argv)
   STORAGE_TEST_BOTH ("/upload-session/second-holder-loaded", test_second_holder_loaded);
   STORAGE_TEST ("/upload-session/damaged", test_damaged);
   STORAGE_TEST ("/upload-session/lost-chunk", test_lost_chunk);
+  g_test_add ("/upload-session/ended-meanwhile/far", StorageFixture, NULL, storage_fixture_set_up_far,
+              test_ended_meanwhile, storage_fixture_tear_down);
+  STORAGE_TEST_BOTH ("/upload-session/many-saves", test_many_saves);
   return g_test_run ();
 }
