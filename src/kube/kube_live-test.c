@@ -1,9 +1,11 @@
 /* The client, informer, lease and events against a real API server, which $KUBECONFIG names: run by tests/kube, not by
  * itself. Works in a namespace of its own. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "kube/access_review.h"
 #include "kube/event_recorder.h"
 #include "kube/informer.h"
 #include "kube/kube_client.h"
@@ -15,6 +17,9 @@
 
 static const KubeKind namespaces = { "", "v1", "namespaces", "Namespace", FALSE };
 static const KubeKind configmaps = { "", "v1", "configmaps", "ConfigMap", TRUE };
+static const KubeKind accounts = { "", "v1", "serviceaccounts", "ServiceAccount", TRUE };
+static const KubeKind roles = { "rbac.authorization.k8s.io", "v1", "roles", "Role", TRUE };
+static const KubeKind role_bindings = { "rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", TRUE };
 static const KubeKind events = { "", "v1", "events", "Event", TRUE };
 
 typedef struct {
@@ -417,6 +422,96 @@ test_events (Fixture *self, gconstpointer data)
   event_recorder_say (self->ctx, recorder, &configmaps, about, EVENT_WARNING, "Tested", long_text);
 }
 
+static KubeObject *
+create_from (const Fixture *self, const KubeTarget *target, const char *text)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (yyjson_mut_doc) doc = doc_of (text);
+  KubeObject *made = kube_client_create (self->ctx, self->client, target, doc, &error);
+  g_assert_no_error (error);
+  return made;
+}
+
+/* A service account that may read ConfigMaps of its namespace, and its token. */
+static char *
+make_reader (const Fixture *self)
+{
+  KubeTarget account = { .kind = &accounts, .namespace = self->namespace, .name = "reader" };
+  KubeTarget role = { .kind = &roles, .namespace = self->namespace, .name = "reader" };
+  KubeTarget binding = { .kind = &role_bindings, .namespace = self->namespace, .name = "reader" };
+  KubeTarget token = { .kind = &accounts, .namespace = self->namespace, .name = "reader", .subresource = "token" };
+  g_autofree char *subject = g_strdup_printf (
+    "{'metadata':{'name':'reader'},'roleRef':{'apiGroup':'rbac.authorization.k8s.io','kind':'Role','name':'reader'},"
+    "'subjects':[{'kind':'ServiceAccount','name':'reader','namespace':'%s'}]}",
+    self->namespace);
+  g_autoptr (KubeObject) a = create_from (self, &account, "{'metadata':{'name':'reader'}}");
+  g_autoptr (KubeObject) r = create_from (self, &role,
+                                          "{'metadata':{'name':'reader'},'rules':[{'apiGroups':[''],"
+                                          "'resources':['configmaps'],'verbs':['get']}]}");
+  g_autoptr (KubeObject) b = create_from (self, &binding, subject);
+  g_autoptr (KubeObject) t = create_from (self, &token, "{'spec':{'expirationSeconds':600}}");
+  return g_strdup (json_get_string (kube_object_status (t), "token"));
+}
+
+static void
+test_access (Fixture *self, gconstpointer data)
+{
+  g_autoptr (AccessReview) reviews = access_review_new (self->client);
+  g_autofree char *token = make_reader (self);
+  g_autofree char *user = g_strdup_printf ("system:serviceaccount:%s:reader", self->namespace);
+  g_auto (KubeIdentity) identity = { 0 }, again = { 0 }, none = { 0 };
+  g_autoptr (GError) error = NULL;
+  g_assert_true (access_review_identify (self->ctx, reviews, token, &identity, &error));
+  g_assert_cmpstr (identity.user, ==, user);
+  g_assert_true (g_strv_contains ((const char *const *) identity.groups, "system:serviceaccounts"));
+  g_assert_true (access_review_identify (self->ctx, reviews, token, &again, &error)); /* remembered */
+  g_assert_cmpstr (again.user, ==, user);
+  g_assert_cmpstr (again.uid, ==, identity.uid);
+  g_autofree char *wrong = g_strconcat (token, "x", NULL);
+  g_assert_false (access_review_identify (self->ctx, reviews, wrong, &none, &error));
+  g_assert_true (am_error_is (error, AM_ERROR_UNAUTHENTICATED));
+  g_assert_null (strstr (error->message, token));
+  g_clear_error (&error);
+
+  AccessQuestion may = { .verb = "get", .group = "", .resource = "configmaps", .namespace = self->namespace };
+  AccessQuestion may_not = { .verb = "delete", .group = "", .resource = "configmaps", .namespace = self->namespace };
+  for (guint i = 0; i < 2; i++) /* asked, and remembered */
+    {
+      g_assert_true (access_review_require (self->ctx, reviews, &identity, &may, &error));
+      g_assert_false (access_review_require (self->ctx, reviews, &identity, &may_not, &error));
+      g_assert_true (am_error_is (error, AM_ERROR_PERMISSION_DENIED));
+      g_assert_nonnull (strstr (error->message, "reader may not delete configmaps in namespace live-"));
+      g_clear_error (&error);
+    }
+  may.namespace = NULL; /* of all namespaces he may not */
+  g_assert_false (access_review_require (self->ctx, reviews, &identity, &may, &error));
+}
+
+/* A client that has nothing but a token in a file, which is replaced while it works. */
+static void
+test_token_file (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_auto (KubeConfig) config = { 0 };
+  g_autofree char *token = make_reader (self), *path = g_strdup_printf ("%s/%s", g_get_tmp_dir (), self->namespace);
+  KubeTarget target = configmap (self, "one");
+  g_autoptr (KubeObject) made = create (self, "one", &error);
+  g_assert_true (kube_config_load (NULL, NULL, &config, &error));
+  g_clear_pointer (&config.client_pem, g_free);
+  config.token_file = g_strdup (path);
+  g_assert_true (g_file_set_contents (path, "no token at all", -1, NULL));
+  g_autoptr (KubeClient) client = kube_client_new (&config, &error);
+  g_assert_null (kube_client_get (self->ctx, client, &target, &error));
+  g_assert_true (am_error_is (error, AM_ERROR_UNAUTHENTICATED));
+  g_clear_error (&error);
+  g_assert_true (g_file_set_contents (path, token, -1, NULL));
+  g_autoptr (KubeObject) got = kube_client_get (self->ctx, client, &target, &error); /* read again after the 401 */
+  g_assert_no_error (error);
+  g_assert_false (kube_client_delete (self->ctx, client, &target, NULL, &error));
+  g_assert_true (am_error_is (error, AM_ERROR_PERMISSION_DENIED));
+  remove (path);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -428,6 +523,7 @@ main (int argc, char **argv)
     { "/kube-live/delete", test_delete },     { "/kube-live/list", test_list },
     { "/kube-live/informer", test_informer }, { "/kube-live/forgotten-version", test_forgotten_version },
     { "/kube-live/leader", test_leader },     { "/kube-live/events", test_events },
+    { "/kube-live/access", test_access },     { "/kube-live/token-file", test_token_file },
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);
