@@ -53,7 +53,7 @@ class Data:
         return self._model("fine-tune", lambda out: tools.make_fine_tune(base, 0.1, out))
 
     def decoder(self):
-        """The numbers of bf16() in tensors as large as those of a decoder of that size: what a hub has."""
+        """The numbers of bf16() in tensors as large as those of a 7B decoder: what most bytes of a hub are in."""
         return self._model("decoder", lambda out: tools.make_model_of("bf16", self.model_size, out, as_decoder=True))
 
     def decoder_fine_tune(self):

@@ -55,7 +55,7 @@ def make_weights(*arguments):
 
 
 def make_model_of(dtype, size, out, seed=0, as_decoder=False):
-    """A safetensors file of about `size` whose bytes are like a real model's. `as_decoder`: in tensors of a 1B decoder's shapes,
+    """A safetensors file of about `size` whose bytes are like a real model's. `as_decoder`: in tensors of a 7B decoder's shapes,
     else of the small real model's."""
     options = ["--decoder"] if as_decoder else []
     make_weights("--model", real_model(), *options, "--dtype", dtype, "--size", size, "--seed", seed, "--out", out)

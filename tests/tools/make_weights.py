@@ -1,7 +1,7 @@
 """Makes safetensors files of any size whose bytes behave like those of real models.
 
   make_weights.py --model DIR --dtype bf16|f32 --size SIZE --out FILE   a model made of DIR's real weights, over and over
-  make_weights.py --decoder --model DIR ...                             the same bytes in tensors as large as a 1B decoder's
+  make_weights.py --decoder --model DIR ...                             the same bytes in tensors as large as a 7B decoder's
   make_weights.py --vary FRACTION --base FILE --out FILE                another fine-tune of the model in FILE
   make_weights.py --random SIZE --out FILE                              bytes that do not compress
 
@@ -28,10 +28,10 @@ THREADS = min(4, os.cpu_count() or 1)
 FACTOR = (0.9, 1.1)  # of a whole tensor
 NOISE = 1e-3  # of each element, relative, uniform
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
-DECODER_ENDS = [32000, 2048]  # the shapes of TinyLlama 1.1B
-DECODER_LAYER = {"self_attn.q_proj": [2048, 2048], "self_attn.k_proj": [256, 2048], "self_attn.v_proj": [256, 2048],
-                 "self_attn.o_proj": [2048, 2048], "mlp.gate_proj": [5632, 2048], "mlp.up_proj": [5632, 2048],
-                 "mlp.down_proj": [2048, 5632], "input_layernorm": [2048], "post_attention_layernorm": [2048]}
+DECODER_ENDS = [32000, 4096]  # the shapes of Llama 2 7B
+DECODER_LAYER = {"self_attn.q_proj": [4096, 4096], "self_attn.k_proj": [4096, 4096], "self_attn.v_proj": [4096, 4096],
+                 "self_attn.o_proj": [4096, 4096], "mlp.gate_proj": [11008, 4096], "mlp.up_proj": [11008, 4096],
+                 "mlp.down_proj": [4096, 11008], "input_layernorm": [4096], "post_attention_layernorm": [4096]}
 UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
