@@ -533,6 +533,90 @@ test_put_under_faults (Fixture *self, gconstpointer data)
   g_assert_null (manifest_store_get (self->ctx, blobs, "team/m", "t", NULL, NULL, NULL));
 }
 
+/* Where a push begins to read, and where it breaks. */
+typedef struct {
+  guint64 first, break_at;
+} Watch;
+
+static gboolean
+watch (guint64 offset_bytes, gpointer data, GError **error)
+{
+  Watch *self = data;
+  self->first = MIN (self->first, offset_bytes);
+  return offset_bytes < self->break_at || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "the source is away");
+}
+
+static gboolean
+push_watched (Fixture *self, GBytes *bytes, const char *key, gboolean tell_digest, Watch *watching, GError **error)
+{
+  g_autoptr (Reader) content = fixture_watched_reader (bytes, watch, watching);
+  FixtureProgress progress = { 0 };
+  Digest expected, actual;
+  fixture_digest (bytes, &expected);
+  watching->first = G_MAXUINT64;
+  if (!repository_push_blob (self->ctx, self->repository, content, tell_digest ? &expected : NULL, key,
+                             fixture_progress, &progress, &actual, error))
+    return FALSE;
+  g_assert_true (digest_equal (&expected, &actual));
+  g_assert_cmpuint (progress.logical, ==, g_bytes_get_size (bytes));
+  return TRUE;
+}
+
+/* What was taken is not read again, in whichever process; a push of something else begins at its own beginning. */
+static void
+test_interrupted (Fixture *self, gconstpointer data)
+{
+  for (guint tell_digest = 0; tell_digest < 2; tell_digest++)
+    {
+      g_autoptr (GBytes) bytes = fixture_noise (40 * MIB, 20 + tell_digest);
+      g_autoptr (GError) error = NULL;
+      Watch watching = { .break_at = 22 * MIB };
+      g_assert_false (push_watched (self, bytes, "key", tell_digest != 0, &watching, &error));
+      g_assert_error (error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+      g_clear_error (&error);
+      watching.break_at = G_MAXUINT64;
+      g_autoptr (GBytes) small = fixture_noise (5 * MIB, 30 + tell_digest);
+      g_assert_true (push_watched (self, small, "another key", tell_digest != 0, &watching, &error));
+      g_assert_cmpuint (watching.first, ==, 0);
+      g_assert_true (push_watched (self, bytes, "key", tell_digest != 0, &watching, &error));
+      g_assert_cmpuint (watching.first, >=, 20 * MIB);
+      g_assert_cmpuint (store_fixture_count (&self->store, "_ai_models/uploads/"), ==, 0);
+    }
+}
+
+/* The same name for other bytes: found out at the end, and nothing of it is left. */
+static void
+test_interrupted_by_other_content (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GBytes) bytes = fixture_noise (30 * MIB, 40);
+  g_autoptr (GBytes) other = fixture_noise (30 * MIB, 41);
+  g_autoptr (GError) error = NULL;
+  Watch watching = { .break_at = 22 * MIB };
+  g_assert_false (push_watched (self, bytes, "key", TRUE, &watching, &error));
+  g_clear_error (&error);
+  watching.break_at = G_MAXUINT64;
+  g_assert_false (push_watched (self, other, "key", TRUE, &watching, &error));
+  g_assert_true (am_error_has_reason (error, "DIGEST_INVALID"));
+  g_assert_cmpuint (store_fixture_count (&self->store, "_ai_models/uploads/"), ==, 0);
+  g_clear_error (&error);
+  g_assert_true (push_watched (self, other, "key", TRUE, &watching, &error));
+}
+
+/* Chunks of an interrupted push that are gone: it starts anew by itself. */
+static void
+test_interrupted_and_lost (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GBytes) bytes = fixture_noise (40 * MIB, 50);
+  g_autoptr (GError) error = NULL;
+  Watch watching = { .break_at = 30 * MIB };
+  g_assert_false (push_watched (self, bytes, "key", TRUE, &watching, &error));
+  g_clear_error (&error);
+  g_assert_true (object_store_remove_prefix (self->ctx, self->store.objects, "_ai_models/chunks/", &error));
+  watching.break_at = G_MAXUINT64;
+  g_assert_true (push_watched (self, bytes, "key", TRUE, &watching, &error));
+  g_assert_cmpuint (watching.first, ==, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -546,6 +630,9 @@ main (int argc, char **argv)
   ADD ("damage-is-mended", test_damage_is_mended);
   ADD ("wrong-digest", test_wrong_digest);
   ADD ("broken-content", test_broken_content);
+  ADD ("interrupted", test_interrupted);
+  ADD ("interrupted-by-other-content", test_interrupted_by_other_content);
+  ADD ("interrupted-and-lost", test_interrupted_and_lost);
   ADD ("manifests", test_manifests);
   ADD ("refused-manifests", test_refused_manifests);
   ADD ("referrers", test_referrers);

@@ -5,11 +5,14 @@
 #include "registry/manifest_store.h"
 #include "registry/read_ahead.h"
 #include "storage/chunk_frame.h"
+#include "storage/chunk_plan.h"
 #include "storage/repository_links.h"
 #include "storage/upload_session.h"
 
 #define READ_BLOCK_BYTES (1u << 20)
 #define MAX_READERS 4u
+#define MAX_ATTEMPTS 3u
+#define LEAVE_TIMEOUT_MS 10000
 
 typedef struct {
   Repository base;
@@ -105,44 +108,103 @@ drop_link_to_nothing (Ctx *ctx, Local *self, const Digest *digest)
 typedef struct {
   TransferProgress report;
   gpointer data;
+  guint64 position_bytes, told_bytes;
 } Progress;
 
+/* What is done a second time was told already. */
+static void
+progress_to (Progress *self, guint64 position_bytes, guint64 moved_bytes)
+{
+  guint64 before = self->told_bytes;
+  self->position_bytes = position_bytes;
+  self->told_bytes = MAX (before, position_bytes);
+  if (self->report != NULL)
+    self->report (self->told_bytes - before, moved_bytes, self->data);
+}
+
+/* Gives the session the content from where it stands. */
 static gboolean
-feed_session (Ctx *ctx, UploadSession *session, ReadAhead *ahead, const Progress *progress, GError **error)
+feed_session (Ctx *ctx, UploadSession *session, Reader *content, Progress *progress, GError **error)
 {
   const guint8 *block = NULL;
+  guint64 offset = upload_session_offset (session);
   gssize n;
+  if (offset > content->size_bytes)
+    return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN",
+                    "an interrupted push left more bytes than the content has");
+  progress_to (progress, offset, 0);
+  g_autoptr (ReadAhead) ahead = read_ahead_new (ctx, content, offset, NULL);
   while ((n = read_ahead_next (ahead, &block, error)) > 0)
     {
       if (!upload_session_write (ctx, session, block, (gsize) n, error))
         return FALSE;
-      if (progress->report != NULL)
-        progress->report ((guint64) n, (guint64) n, progress->data);
+      progress_to (progress, progress->position_bytes + (guint64) n, (guint64) n);
     }
   return n == 0;
 }
 
 static gboolean
-store_content (Ctx *ctx, Local *self, Reader *content, const Digest *expected, const Progress *progress,
-               Digest *out_digest, GError **error)
+fill_session (Ctx *ctx, Local *self, UploadSession *session, Reader *content, const Digest *expected,
+              Progress *progress, Digest *out_digest, GError **error)
 {
-  g_autoptr (UploadSession) session = upload_session_new (self->blobs, self->base.name);
-  g_autoptr (Hasher) hasher = expected == NULL ? hasher_new (DIGEST_SHA256) : NULL;
-  g_autoptr (ReadAhead) ahead = read_ahead_new (ctx, content, 0, hasher);
-  if (!feed_session (ctx, session, ahead, progress, error))
+  Digest digest;
+  if (!feed_session (ctx, session, content, progress, error) || !upload_session_digest (ctx, session, &digest, error))
     return FALSE;
   if (expected != NULL)
-    *out_digest = *expected;
-  else
-    hasher_finish (hasher, out_digest);
+    digest = *expected;
   /* The link comes before the blob, so that no collection finds the blob without it. */
-  if (!layer_link_put (ctx, objects_of (self), self->base.name, out_digest, error))
+  if (!layer_link_put (ctx, objects_of (self), self->base.name, &digest, error))
     return FALSE;
-  if (upload_session_finish (ctx, session, out_digest, error))
-    return TRUE;
-  if (expected == NULL)
-    drop_link_to_nothing (ctx, self, out_digest);
-  return FALSE;
+  if (!upload_session_finish (ctx, session, &digest, error))
+    {
+      if (expected == NULL)
+        drop_link_to_nothing (ctx, self, &digest);
+      return FALSE;
+    }
+  *out_digest = digest;
+  return TRUE;
+}
+
+/* Leaves an unfinished session for the next process, or nothing of one that is of no use. The context may be what ended. */
+static void
+leave_session (UploadSession *session, const GError *failure)
+{
+  g_autoptr (Ctx) root = ctx_new ();
+  g_autoptr (Ctx) brief = ctx_new_child (root, LEAVE_TIMEOUT_MS);
+  g_autoptr (GError) problem = NULL;
+  gboolean is_useless = am_error_has_reason (failure, "DIGEST_INVALID")
+                        || am_error_has_reason (failure, "BLOB_UPLOAD_UNKNOWN");
+  if (!(is_useless ? upload_session_cancel (brief, session, &problem)
+                   : upload_session_save (brief, session, &problem)))
+    am_ignore (&problem, "the push starts anew");
+}
+
+/* Large content whose push may be interrupted has a session that the next process finds. When what it held is lost, or two
+ * processes push the same at a time, there is another attempt. */
+static gboolean
+store_content (Ctx *ctx, Local *self, Reader *content, const Digest *expected, const char *resume_key,
+               Progress *progress, Digest *out_digest, GError **error)
+{
+  gboolean is_named = resume_key != NULL && content->size_bytes > BLOB_WHOLE_MAX_BYTES;
+  for (guint attempt = 1;; attempt++)
+    {
+      g_autoptr (GError) failure = NULL;
+      g_autoptr (UploadSession) session = is_named ? upload_session_named (ctx, self->blobs, self->base.name,
+                                                                           resume_key, &failure)
+                                                   : upload_session_new (self->blobs, self->base.name);
+      if (session != NULL && fill_session (ctx, self, session, content, expected, progress, out_digest, &failure))
+        return TRUE;
+      gboolean is_taken = am_error_has_reason (failure, "BLOB_UPLOAD_INVALID");
+      if (is_named && session != NULL && !is_taken)
+        leave_session (session, failure);
+      if (!is_named || attempt == MAX_ATTEMPTS
+          || (!is_taken && !am_error_has_reason (failure, "BLOB_UPLOAD_UNKNOWN")))
+        {
+          g_propagate_error (error, g_steal_pointer (&failure));
+          return FALSE;
+        }
+      is_named = !is_taken;
+    }
 }
 
 static gboolean
@@ -150,13 +212,13 @@ local_push_blob (Ctx *ctx, Repository *base, Reader *content, const Digest *expe
                  TransferProgress report, gpointer data, Digest *out_digest, GError **error)
 {
   Local *self = (Local *) base;
-  Progress progress = { report, data };
+  Progress progress = { .report = report, .data = data };
   gboolean is_there = FALSE;
   guint64 size = 0;
   char text[DIGEST_STRING_SIZE];
   if (expected != NULL && !adopt (ctx, self, expected, TRUE, &is_there, &size, error))
     return FALSE;
-  if (!is_there && store_content (ctx, self, content, expected, &progress, out_digest, error))
+  if (!is_there && store_content (ctx, self, content, expected, resume_key, &progress, out_digest, error))
     return TRUE;
   if (!is_there)
     {

@@ -69,6 +69,49 @@ upload_session_free (UploadSession *self)
   g_free (self);
 }
 
+/* Everything below the session's prefix, where something may be. */
+static gboolean
+forget (Ctx *ctx, UploadSession *self, GError **error)
+{
+  g_autofree char *prefix = upload_prefix (self->id);
+  return !self->has_objects || object_store_remove_prefix (ctx, objects_of (self), prefix, error);
+}
+
+/* Like a UUID, but the same for the same text. */
+static void
+name_session (const char *repository, const char *key, char out_id[UPLOAD_ID_LENGTH + 1])
+{
+  g_autofree char *text = g_strdup_printf ("%s\n%s", repository, key);
+  Digest digest;
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  digest_of (DIGEST_SHA256, text, strlen (text), &digest);
+  digest_hex (&digest, hex);
+  /* Version 8, variant 2: made by another rule than those of RFC 9562. */
+  g_snprintf (out_id, UPLOAD_ID_LENGTH + 1, "%.8s-%.4s-8%.3s-a%.3s-%.12s", hex, hex + 8, hex + 12, hex + 15,
+              hex + 18);
+}
+
+UploadSession *
+upload_session_named (Ctx *ctx, BlobStore *blobs, const char *repository, const char *key, GError **error)
+{
+  char id[UPLOAD_ID_LENGTH + 1];
+  g_autoptr (GError) problem = NULL;
+  name_session (repository, key, id);
+  UploadSession *found = upload_session_open (ctx, blobs, repository, id, &problem);
+  if (found != NULL)
+    return found;
+  if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return NULL;
+    }
+  g_autoptr (UploadSession) self = upload_session_new (blobs, repository);
+  g_strlcpy (self->id, id, sizeof self->id);
+  /* What is too damaged to be opened is in the way. */
+  self->has_objects = TRUE;
+  return forget (ctx, self, error) && upload_session_save (ctx, self, error) ? g_steal_pointer (&self) : NULL;
+}
+
 /* From here on the session is as if it had been opened anew. */
 static void
 reset_to_saved (UploadSession *self)
@@ -419,6 +462,24 @@ upload_session_write (Ctx *ctx, UploadSession *self, gconstpointer data, gsize s
   return FALSE;
 }
 
+gboolean
+upload_session_digest (Ctx *ctx, UploadSession *self, Digest *out_digest, GError **error)
+{
+  g_assert (!self->failed);
+  if (!unpark (ctx, self, error))
+    {
+      self->failed = TRUE;
+      return FALSE;
+    }
+  Sha256 sum = self->ingest.blob_sha;
+  if (self->head != NULL)
+    sha256_update (&sum, self->head->data, self->head->len);
+  else if (self->ingest.stripe_fill > 0)
+    sha256_update (&sum, self->ingest.stripe, self->ingest.stripe_fill);
+  sha256_peek (&sum, out_digest);
+  return TRUE;
+}
+
 /* What is raw and open is closed where it stands. */
 static gboolean
 close_raw (Ctx *ctx, UploadSession *self, GError **error)
@@ -520,14 +581,6 @@ upload_session_save (Ctx *ctx, UploadSession *self, GError **error)
   /* What was parked is out of memory: the session goes on from what was saved, or from the last whole chunk. */
   self->failed = TRUE;
   return FALSE;
-}
-
-/* Everything below the session's prefix, where something may be. */
-static gboolean
-forget (Ctx *ctx, UploadSession *self, GError **error)
-{
-  g_autofree char *prefix = upload_prefix (self->id);
-  return !self->has_objects || object_store_remove_prefix (ctx, objects_of (self), prefix, error);
 }
 
 gboolean

@@ -16,6 +16,10 @@ UploadSession *upload_session_new (BlobStore *blobs, const char *repository);
 /* Goes on with a saved one. NOT_FOUND (reason BLOB_UPLOAD_UNKNOWN), also for another repository's. */
 UploadSession *upload_session_open (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id,
                                     GError **error);
+/* The session of `repository` that follows from `key`: what an earlier process left of it, or a new one, saved at once, so
+ * that it saves itself as it grows. ABORTED when another holder begins it too. */
+UploadSession *upload_session_named (Ctx *ctx, BlobStore *blobs, const char *repository, const char *key,
+                                     GError **error);
 const char *upload_session_id (const UploadSession *self);
 guint64 upload_session_offset (const UploadSession *self); /* decoded bytes taken */
 
@@ -35,6 +39,8 @@ gboolean upload_session_frames_end (UploadSession *self, GError **error);
  * INVALID_ARGUMENT (reason SIZE_INVALID) for too many. */
 gboolean upload_session_known (Ctx *ctx, BlobStore *blobs, const char *repository, const char *id,
                                const guint8 *digests, gsize n, GString *out_answers, GError **error);
+/* SHA-256 of everything taken so far. Errors as for write. */
+gboolean upload_session_digest (Ctx *ctx, UploadSession *self, Digest *out_digest, GError **error);
 /* Persists everything taken so far, or after an error what of it can be kept, never less than what an earlier save
  * kept. When it fails, the session is as after an error. ABORTED (reason BLOB_UPLOAD_INVALID): another holder went
  * on. */
