@@ -11,8 +11,8 @@
 #include "registry/resume_file.h"
 #include "registry/upload_location.h"
 
-/* Decoded bytes of one PATCH: at its end the server saves the session for good. */
-#define PATCH_BYTES (256u << 20)
+/* Decoded bytes of one PATCH. The server saves the session at its end, and now and then on the way. */
+#define PATCH_BYTES (1u << 30)
 /* A PATCH that has nothing more to send for so long ends, before the server loses patience. */
 #define PATIENCE_MS 5000
 /* After a reference that the server could not resolve, so much is sent whole. */

@@ -101,6 +101,8 @@ static const Row rows[] = {
     "StorageDenied",
     "AWS_SECRET_ACCESS_KEY",
     1 },
+  { { XML ("400 Bad Request", "", "42", "<Error><Code>IncompleteBody</Code></Error>"), OK }, NULL, 0, NULL, NULL, 2 },
+  { { XML ("400 Bad Request", "", "37", "<Error><Code>BadDigest</Code></Error>"), OK }, NULL, 0, NULL, NULL, 2 },
   { { XML ("403 Forbidden", "", "40", "<Error><Code>ExpiredToken</Code></Error>") },
     NULL,
     AM_ERROR_PERMISSION_DENIED,
@@ -195,7 +197,13 @@ test_region (void)
     OK,
     NULL,
   };
-  static const char *const *const all[] = { by_document, by_header };
+  static const char *const by_redirect[] = {
+    XML ("307 Temporary Redirect", "x-amz-bucket-region: there\r\nLocation: http://127.0.0.1:1/\r\n", "45",
+         "<Error><Code>TemporaryRedirect</Code></Error>"),
+    OK,
+    NULL,
+  };
+  static const char *const *const all[] = { by_document, by_header, by_redirect };
   for (gsize i = 0; i < G_N_ELEMENTS (all); i++)
     {
       g_auto (RawScript) script = { 0 };

@@ -57,6 +57,7 @@ s3_client_new (const S3Config *config, GError **error)
     .access_key_id = g_strdup (config->access_key_id),
     .secret_access_key = g_strdup (config->secret_access_key),
     .session_token = g_strdup (config->session_token),
+    .ca_file = g_strdup (config->ca_file),
   };
   self->region = g_strdup (config->region);
   self->host = config->path_style ? g_strdup (host) : g_strconcat (config->bucket, ".", host, NULL);
@@ -244,6 +245,25 @@ fail_answer (Attempts *self, GError **error)
   return FALSE;
 }
 
+/* There was no answer. */
+static gboolean
+fail_transfer (Attempts *self, GError *problem, GError **error)
+{
+  const char *ca_file = self->client->config.ca_file;
+  self->verdict = am_error_is (problem, AM_ERROR_UNAVAILABLE) ? S3_ANSWER_PASSING : S3_ANSWER_FINAL;
+  if (am_error_has_reason (problem, "CertificateNotTrusted"))
+    {
+      g_autofree char *advice = g_strdup_printf (
+        "%s (trusted are the CAs of %s: name the one that signed the endpoint's certificate with ca-file or "
+        "AWS_CA_BUNDLE)",
+        problem->message, ca_file != NULL ? ca_file : "this system");
+      g_free (problem->message);
+      problem->message = g_steal_pointer (&advice);
+    }
+  g_propagate_prefixed_error (error, problem, "%s: ", self->what);
+  return FALSE;
+}
+
 static gboolean
 attempt (Ctx *ctx, Attempts *self, GError **error)
 {
@@ -273,9 +293,7 @@ attempt (Ctx *ctx, Attempts *self, GError **error)
         am_error_set_retry_after_ms (*error, am_error_retry_after_ms (problem));
       return FALSE;
     }
-  self->verdict = am_error_is (problem, AM_ERROR_UNAVAILABLE) ? S3_ANSWER_PASSING : S3_ANSWER_FINAL;
-  g_propagate_prefixed_error (error, g_steal_pointer (&problem), "%s: ", self->what);
-  return FALSE;
+  return fail_transfer (self, g_steal_pointer (&problem), error);
 }
 
 /* Full jitter; a server's own wish wins. */

@@ -120,7 +120,9 @@ class Bucket:
         return f"s3://{self.name}/{prefix}?endpoint={endpoint or self.server.url}"
 
     def environment(self, key=None, secret=None):
-        return {"AWS_ACCESS_KEY_ID": key or self.server.key, "AWS_SECRET_ACCESS_KEY": secret or self.server.secret}
+        # The rest is not this user's.
+        return {"AWS_ACCESS_KEY_ID": key or self.server.key, "AWS_SECRET_ACCESS_KEY": secret or self.server.secret,
+                "AWS_SESSION_TOKEN": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_CA_BUNDLE": ""}
 
     def objects(self, prefix=""):
         """Key -> size of all that is stored."""

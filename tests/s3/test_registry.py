@@ -145,10 +145,13 @@ def test_every_seventh_request_fails(bucket, serve, ours, model, tmp_path, kind)
     assert pushed["digest"] == on_disk["digest"]
 
 
-def test_tls(shared_weed, bucket, serve):
-    """Over TLS with a CA of one's own; without it nothing is sent, and the message says why."""
-    with pytest.raises(servers.ServerFailed, match="certificate"):
-        serve(bucket, endpoint=shared_weed.tls_url)
+def test_tls(shared_weed, bucket, serve, tmp_path):
+    """Over TLS with a CA of one's own; without it, or with another, nothing is sent, and the message says what is trusted."""
+    other = servers.make_certificate(tmp_path, "127.0.0.1")[0]
+    for ca_file, trusted in (("", "this system"), (f"&ca-file={other}", str(other))):
+        with pytest.raises(servers.ServerFailed, match="certificate") as failure:
+            serve(bucket, endpoint=f"{shared_weed.tls_url}{ca_file}")
+        assert f"trusted are the CAs of {trusted}" in str(failure.value) and "AWS_CA_BUNDLE" in str(failure.value)
     assert not bucket.objects()
     server = serve(bucket, endpoint=f"{shared_weed.tls_url}&ca-file={shared_weed.tls[0]}").wait_ready()
     assert status(server, "/readyz") == 200
