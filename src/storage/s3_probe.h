@@ -16,5 +16,5 @@ typedef struct {
 } S3Profile;
 
 /* Fails when the bucket cannot be listed. Works below ".probe/" and cleans up; logs the verdict and shows it as
- * metric object_store_feature. About 25 small requests. */
+ * metric object_store_feature. About 20 small requests. */
 gboolean s3_probe (Ctx *ctx, S3Client *client, S3Profile *out_profile, GError **error);
