@@ -103,7 +103,7 @@ test_find (void)
   g_autoptr (GError) error = NULL;
   g_autoptr (OllamaModel) model = find (&script, answers, "ollama/0.12.0", &error);
   g_assert_no_error (error);
-  g_assert_cmpstr (model->name, ==, "library/tiny");
+  g_assert_cmpstr (model->repository, ==, "library/tiny");
   g_assert_cmpstr (model->config.family, ==, "llama");
   g_assert_cmpuint (model->context_tokens, ==, 4096);
   g_assert_cmpstr (model->license, ==, "mit");
@@ -275,7 +275,7 @@ static const HttpRoute routes[] = {
 static gboolean
 read_all (Ctx *ctx, gpointer data, GError **error)
 {
-  OllamaModel model = { .name = (char *) "library/tiny" };
+  OllamaModel model = { .repository = (char *) "library/tiny", .name = (char *) "tiny" };
   OllamaFile file = { .layer = { .size_bytes = FILE_BYTES } };
   g_autoptr (Reader) reader = ollama_registry_open (data, &model, &file);
   g_autoptr (GBytes) bytes = reader_read_all (ctx, reader, error);

@@ -13,7 +13,7 @@
 typedef struct {
   OllamaRegistry *registry;
   char *repository; /* "library/name" */
-  char *what;       /* for messages */
+  char *name;       /* for messages */
 } Part;
 
 OllamaRegistry *
@@ -84,8 +84,9 @@ ask (Ctx *ctx, gpointer data, const char *url, HttpReply *out_reply, GError **er
                     .download = &download,
                     .download_data = &peek,
                     .no_redirects = TRUE };
+  OllamaAsked asked = { self->repository, self->name, TRUE };
   g_autoptr (GError) failure = NULL;
-  if (ollama_session_call (ctx, self->registry, self->repository, self->what, &call, out_reply, &failure))
+  if (ollama_session_call (ctx, self->registry, &asked, &call, out_reply, &failure))
     return TRUE;
   if (peek.status != 0 && am_error_has_reason (failure, "Enough"))
     {
@@ -101,23 +102,23 @@ part_free (gpointer data)
 {
   Part *self = data;
   g_free (self->repository);
-  g_free (self->what);
+  g_free (self->name);
   g_free (self);
 }
 
 static RemoteFile *
-remote_new (OllamaRegistry *registry, const char *repository, const OllamaLayer *layer)
+remote_new (OllamaRegistry *registry, const OllamaModel *model, const OllamaLayer *layer)
 {
   static const RemoteFileClass klass = { WHO, ask, part_free };
   char digest[DIGEST_STRING_SIZE];
   digest_format (&layer->digest, digest);
-  g_autofree char *url = g_strdup_printf ("%s/v2/%s/blobs/%s", registry->endpoint, repository, digest);
+  g_autofree char *url = g_strdup_printf ("%s/v2/%s/blobs/%s", registry->endpoint, model->repository, digest);
   RemoteFileConfig config = { registry->data,          url,           registry->origin, digest, layer->size_bytes,
                               registry->retry_base_ms, registry->gate };
   Part *part = g_new0 (Part, 1);
   part->registry = registry;
-  part->repository = g_strdup (repository);
-  part->what = g_strdup_printf (", part %s", digest);
+  part->repository = g_strdup (model->repository);
+  part->name = g_strdup (model->name);
   return remote_file_new (&klass, part, &config);
 }
 
@@ -138,10 +139,10 @@ read_verified (Ctx *ctx, RemoteFile *file, const OllamaLayer *layer, GError **er
 
 /* All of a small part, verified; one that is damaged is read once more. */
 static GBytes *
-read_part (Ctx *ctx, OllamaRegistry *self, const char *repository, const OllamaLayer *layer, const char *what,
+read_part (Ctx *ctx, OllamaRegistry *self, const OllamaModel *model, const OllamaLayer *layer, const char *what,
            gsize limit_bytes, GError **error)
 {
-  g_autoptr (RemoteFile) file = remote_new (self, repository, layer);
+  g_autoptr (RemoteFile) file = remote_new (self, model, layer);
   g_autoptr (GError) failure = NULL;
   if (layer->size_bytes > limit_bytes)
     return am_fail_null (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL, "its %s has more than %" G_GSIZE_FORMAT " bytes",
@@ -153,7 +154,11 @@ read_part (Ctx *ctx, OllamaRegistry *self, const char *repository, const OllamaL
       bytes = read_verified (ctx, file, layer, &failure);
     }
   if (bytes == NULL)
-    g_propagate_prefixed_error (error, g_steal_pointer (&failure), "its %s: ", what);
+    {
+      if (!g_str_has_prefix (failure->message, model->name))
+        g_prefix_error (&failure, "its %s: ", what);
+      g_propagate_error (error, g_steal_pointer (&failure));
+    }
   return bytes;
 }
 
@@ -163,22 +168,20 @@ read_manifest (Ctx *ctx, OllamaRegistry *self, const OllamaModel *model, GError 
   static const char *const headers[] = { "Accept: application/vnd.docker.distribution.manifest.v2+json, "
                                          "application/vnd.oci.image.manifest.v1+json",
                                          NULL };
-  g_autofree char *url = g_strdup_printf ("%s/v2/%s/manifests/%s", self->endpoint, model->name, model->tag);
-  g_autofree char *what = g_strconcat (":", model->tag, NULL);
+  g_autofree char *url = g_strdup_printf ("%s/v2/%s/manifests/%s", self->endpoint, model->repository, model->tag);
+  OllamaAsked asked = { model->repository, model->name, FALSE };
   HttpCall call = {
     .method = "GET", .url = url, .headers = headers, .reply_limit_bytes = OLLAMA_MANIFEST_LIMIT_BYTES
   };
   g_auto (HttpReply) reply = { 0 };
   OllamaManifest *manifest = NULL;
-  if (!ollama_session_call (ctx, self, model->name, what, &call, &reply, error))
+  if (!ollama_session_call (ctx, self, &asked, &call, &reply, error))
     return NULL;
   if (strcmp (reply.scheme_host, self->origin) != 0)
     am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer", "the registry sends its callers to another host, %s",
              reply.scheme_host);
   else
     manifest = ollama_manifest_parse (reply.body, error);
-  if (manifest == NULL)
-    g_prefix_error (error, "%s/%s:%s: ", self->endpoint, model->name, model->tag);
   return manifest;
 }
 
@@ -186,15 +189,14 @@ read_manifest (Ctx *ctx, OllamaRegistry *self, const OllamaModel *model, GError 
 static gboolean
 read_facts (Ctx *ctx, OllamaRegistry *self, const OllamaManifest *manifest, OllamaModel *model, GError **error)
 {
-  g_autoptr (GBytes) config = read_part (ctx, self, model->name, &manifest->config, "config",
-                                         OLLAMA_CONFIG_LIMIT_BYTES, error);
+  g_autoptr (GBytes) config = read_part (ctx, self, model, &manifest->config, "config", OLLAMA_CONFIG_LIMIT_BYTES,
+                                         error);
   if (config == NULL || !ollama_config_parse (config, &model->config, error))
     return FALSE;
   const OllamaLayer *params = ollama_manifest_find (manifest, OLLAMA_PARAMS, 0);
   if (params != NULL && params->size_bytes > 0)
     {
-      g_autoptr (GBytes) text = read_part (ctx, self, model->name, params, "parameters", OLLAMA_TEXT_LIMIT_BYTES,
-                                           error);
+      g_autoptr (GBytes) text = read_part (ctx, self, model, params, "parameters", OLLAMA_TEXT_LIMIT_BYTES, error);
       if (text == NULL || !ollama_params_parse (text, &model->context_tokens, error))
         return FALSE;
     }
@@ -205,8 +207,7 @@ read_facts (Ctx *ctx, OllamaRegistry *self, const OllamaManifest *manifest, Olla
         break;
       if (license->size_bytes > OLLAMA_TEXT_LIMIT_BYTES)
         continue; /* nothing depends on it */
-      g_autoptr (GBytes) text = read_part (ctx, self, model->name, license, "license", OLLAMA_TEXT_LIMIT_BYTES,
-                                           error);
+      g_autoptr (GBytes) text = read_part (ctx, self, model, license, "license", OLLAMA_TEXT_LIMIT_BYTES, error);
       if (text == NULL)
         return FALSE;
       model->license = ollama_license_name (text);
@@ -218,16 +219,19 @@ OllamaModel *
 ollama_registry_find (Ctx *ctx, OllamaRegistry *self, const OllamaUrl *url, GError **error)
 {
   g_autoptr (OllamaModel) model = g_new0 (OllamaModel, 1);
-  model->name = g_strdup_printf ("%s/%s", url->space, url->model);
+  model->repository = g_strdup_printf ("%s/%s", url->space, url->model);
   model->tag = g_strdup (url->tag);
-  g_autoptr (OllamaManifest) manifest = read_manifest (ctx, self, model, error);
-  if (manifest == NULL)
-    return NULL;
-  if (read_facts (ctx, self, manifest, model, error))
-    model->files = ollama_files_new (url, manifest, &model->config, error);
-  if (model->files == NULL)
-    g_prefix_error (error, "%s/%s:%s: ", self->endpoint, model->name, model->tag);
-  return model->files != NULL ? g_steal_pointer (&model) : NULL;
+  model->name = g_strdup_printf ("%s/%s:%s", self->endpoint, model->repository, url->tag);
+  g_autoptr (GError) failure = NULL;
+  g_autoptr (OllamaManifest) manifest = read_manifest (ctx, self, model, &failure);
+  if (manifest != NULL && read_facts (ctx, self, manifest, model, &failure))
+    model->files = ollama_files_new (url, manifest, &model->config, &failure);
+  if (model->files != NULL)
+    return g_steal_pointer (&model);
+  if (!g_str_has_prefix (failure->message, model->name))
+    g_prefix_error (&failure, "%s: ", model->name);
+  g_propagate_error (error, g_steal_pointer (&failure));
+  return NULL;
 }
 
 void
@@ -237,6 +241,7 @@ ollama_model_free (OllamaModel *self)
     return;
   g_clear_pointer (&self->files, g_array_unref);
   ollama_config_clear (&self->config);
+  g_free (self->repository);
   g_free (self->name);
   g_free (self->tag);
   g_free (self);
@@ -245,5 +250,5 @@ ollama_model_free (OllamaModel *self)
 Reader *
 ollama_registry_open (OllamaRegistry *self, const OllamaModel *model, const OllamaFile *file)
 {
-  return remote_reader_new (remote_new (self, model->name, &file->layer), NULL);
+  return remote_reader_new (remote_new (self, model, &file->layer), NULL);
 }

@@ -25,8 +25,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (OllamaRegistry, ollama_registry_free)
 
 /* What a tag means now. */
 typedef struct {
-  char *name; /* "library/llama3.1", for addresses and messages */
+  char *repository; /* "library/llama3.1" */
   char *tag;
+  char *name; /* "https://registry.ollama.ai/library/llama3.1:8b", for messages */
   OllamaConfig config;
   GArray *files;          /* OllamaFile */
   guint64 context_tokens; /* 0: not stated */

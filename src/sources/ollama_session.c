@@ -6,8 +6,11 @@
 #include "sources/endpoint.h"
 #include "sources/refusal.h"
 
-/* formats-ollama.md 6. No credentials are supported, so a token never changes what a status means. */
+/* formats-ollama.md 6. No credentials are supported, so a token never changes what a status means. The first row is for parts
+ * alone. */
 static const RefusalRow rows[] = {
+  { 404, NULL, NULL, REFUSAL_ANY_TOKEN, AM_ERROR_NOT_FOUND, "HubNotFound",
+    "is not whole: the registry lacks a part that the model's manifest names; choose another tag" },
   { 400, NULL, NULL, REFUSAL_ANY_TOKEN, AM_ERROR_INVALID_ARGUMENT, "HubNotFound",
     "is no name that the registry accepts: check it" },
   { 401, NULL, NULL, REFUSAL_ANY_TOKEN, AM_ERROR_UNAUTHENTICATED, "HubUnauthorized",
@@ -92,16 +95,16 @@ count_tokens (OllamaRegistry *self)
 }
 
 gboolean
-ollama_session_call (Ctx *ctx, OllamaRegistry *self, const char *repository, const char *what, const HttpCall *call,
+ollama_session_call (Ctx *ctx, OllamaRegistry *self, const OllamaAsked *asked, const HttpCall *call,
                      HttpReply *out_reply, GError **error)
 {
-  static const RefusalTable table = { rows, G_N_ELEMENTS (rows), "OLLAMA_REGISTRY" };
-  g_autofree char *name = g_strdup_printf ("%s/%s%s", self->endpoint, repository, what);
+  static const RefusalTable of_parts = { rows, G_N_ELEMENTS (rows), "OLLAMA_REGISTRY" };
+  static const RefusalTable of_models = { rows + 1, G_N_ELEMENTS (rows) - 1, "OLLAMA_REGISTRY" };
   g_autoptr (GError) failure = NULL, problem = NULL;
   guint n_tokens = count_tokens (self);
   if (http_client_call (ctx, self->api, call, out_reply, &failure))
     return TRUE;
-  if (out_reply->status == 401 && answer_challenge (ctx, self, repository, out_reply, n_tokens, &problem))
+  if (out_reply->status == 401 && answer_challenge (ctx, self, asked->repository, out_reply, n_tokens, &problem))
     {
       g_clear_error (&failure);
       http_reply_clear (out_reply);
@@ -110,9 +113,9 @@ ollama_session_call (Ctx *ctx, OllamaRegistry *self, const char *repository, con
     }
   if (problem != NULL)
     {
-      g_propagate_prefixed_error (error, g_steal_pointer (&problem), "%s: ", name);
+      g_propagate_prefixed_error (error, g_steal_pointer (&problem), "%s: ", asked->name);
       return FALSE;
     }
   g_propagate_error (error, g_steal_pointer (&failure));
-  return refusal_explain (&table, name, FALSE, out_reply, error);
+  return refusal_explain (asked->is_part ? &of_parts : &of_models, asked->name, FALSE, out_reply, error);
 }

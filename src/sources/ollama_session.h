@@ -17,7 +17,14 @@ struct OllamaRegistry {
   guint n_tokens; /* fetched so far; under the lock */
 };
 
-/* Performs a call to the registry for `name` ("library/x", and ":tag" or a part's digest for the message); a challenge is
- * answered once. `call` has no redirects or ends at the registry. Errors as ollama_registry_find tells. */
-gboolean ollama_session_call (Ctx *ctx, OllamaRegistry *self, const char *repository, const char *what,
-                              const HttpCall *call, HttpReply *out_reply, GError **error);
+/* What is asked for. */
+typedef struct {
+  const char *repository; /* "library/x" */
+  const char *name;       /* for messages: "https://registry.ollama.ai/library/x:tag" */
+  gboolean is_part;       /* that the manifest names */
+} OllamaAsked;
+
+/* Performs a call to the registry; a challenge is answered once. Errors as ollama_registry_find tells; their messages begin
+ * with the name. */
+gboolean ollama_session_call (Ctx *ctx, OllamaRegistry *self, const OllamaAsked *asked, const HttpCall *call,
+                              HttpReply *out_reply, GError **error);

@@ -436,6 +436,17 @@ def test_faults_that_stay(ai, registry, name):
     assert "html" not in refused(ai, registry, reason, status=status)
 
 
+def test_messages_name_the_model_once(ai, registry):
+    registry.add(NAME, [("model", gguf_bytes()), *PARTS])
+    faults = [("manifest", {"status": 404}), ("blob", {"status": 404}), ("blob", {"status": 503}), ("large", {"corrupt": 3})]
+    for on, how in faults:
+        registry.faults.clear()
+        registry.fail(on, times=1000, **how)
+        message = push(ai, registry, status=None).json["error"]["message"]
+        assert message.startswith(f"{registry.endpoint}/{NAME}") and message.count(registry.endpoint) == 1, message
+        assert "part" in message or how != {"status": 404} or on == "manifest"
+
+
 def test_no_ranges(ai, registry):
     """What is far into a large file cannot be had."""
     registry.add(NAME, [("model", gguf_bytes(80 << 20))])
