@@ -194,6 +194,7 @@ test_is (void)
 {
   g_assert_true (hf_url_is ("http://huggingface.co/a/b", NULL));
   g_assert_true (hf_url_is ("https://huggingface.co", NULL));
+  g_assert_true (hf_url_is ("\f\t hf://a/b", NULL));
   g_assert_false (hf_url_is ("https://ollama.com/library/x", NULL));
   g_assert_false (hf_url_is ("huggingface.co.d/model", NULL));
   g_assert_false (hf_url_is ("./hf.co/a/b", NULL));

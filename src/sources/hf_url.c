@@ -88,7 +88,7 @@ web_part (const char *text, const char *endpoint)
 gboolean
 hf_url_is (const char *text, const char *endpoint)
 {
-  text += strspn (text, " \t\r\n");
+  text = web_address_start (text);
   return web_address_has_scheme (text, "hf://") || web_part (text, endpoint) != NULL
          || (web_address_has_scheme (text, "http://") && after_host (text + strlen ("http://")) != NULL);
 }

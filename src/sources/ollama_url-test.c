@@ -124,6 +124,7 @@ test_is (void)
   g_assert_true (ollama_url_is ("http://ollama.com/library/x", NULL));
   g_assert_true (ollama_url_is ("https://ollama.com", NULL));
   g_assert_true (ollama_url_is ("ollama://", NULL));
+  g_assert_true (ollama_url_is ("\f\t ollama://x", NULL));
   g_assert_false (ollama_url_is ("https://huggingface.co/a/b", NULL));
   g_assert_false (ollama_url_is ("./ollama.com/library/x", NULL));
   g_assert_false (ollama_url_is ("ollama.com.d/model", NULL));

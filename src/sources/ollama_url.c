@@ -83,7 +83,7 @@ is_plain_http (const char *text)
 gboolean
 ollama_url_is (const char *text, const char *endpoint)
 {
-  text += strspn (text, " \t\r\n");
+  text = web_address_start (text);
   return web_address_has_scheme (text, "ollama://") || web_part (text, endpoint) != NULL || is_plain_http (text);
 }
 

@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+const char *
+web_address_start (const char *text)
+{
+  while (g_ascii_isspace (*text))
+    text++;
+  return text;
+}
+
 gboolean
 web_address_has_scheme (const char *text, const char *scheme)
 {

@@ -5,6 +5,8 @@
 
 #define WEB_ADDRESS_MAX_BYTES 4096
 
+/* Behind the blanks that a pasted text may begin with. */
+const char *web_address_start (const char *text);
 /* `scheme` has its "://"; case does not matter. */
 gboolean web_address_has_scheme (const char *text, const char *scheme);
 /* What follows one of the `hosts` (NULL-terminated) in `text`, which begins with a host; port 443 may be there. NULL: none
