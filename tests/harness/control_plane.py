@@ -62,10 +62,10 @@ class Process:
 
 
 class ControlPlane:
-    """etcd and kube-apiserver on 127.0.0.1. Use as a context; `kubeconfig` is the administrator's."""
+    """etcd and kube-apiserver on an address of this machine. Use as a context; `kubeconfig` is the administrator's."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder, address="127.0.0.1"):
+        self.folder, self.address = pathlib.Path(folder), address
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port, self.etcd_port, peer_port = servers.free_port(), servers.free_port(), servers.free_port()
         self.authority = Authority(self.folder / "pki")
@@ -79,20 +79,25 @@ class ControlPlane:
 
     @property
     def url(self):
-        return f"https://127.0.0.1:{self.port}"
+        return f"https://{self.address}:{self.port}"
 
     @property
     def etcd_url(self):
         return f"http://127.0.0.1:{self.etcd_port}"
 
     def _api_server_command(self):
-        certificate, key = self.authority.issue("server", "/CN=kube-apiserver", "IP:127.0.0.1,IP:10.96.0.1,DNS:kubernetes.default.svc")
+        certificate, key = self.authority.issue("server", "/CN=kube-apiserver",
+                                                f"IP:{self.address},IP:127.0.0.1,IP:10.96.0.1,DNS:kubernetes.default.svc")
+        reconciler = "none" if self.address.startswith("127.") else "lease"  # Endpoints on a loopback address are refused
+        kubelet_client = self.authority.issue("kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client")
         account_certificate, account_key = self.authority.issue("accounts", "/CN=accounts")
-        return [tools.kubernetes("kube-apiserver"), "--etcd-servers", self.etcd_url, "--secure-port", self.port, "--bind-address", "127.0.0.1",
-                "--advertise-address", "127.0.0.1", "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "RBAC",
+        return [tools.kubernetes("kube-apiserver"), "--etcd-servers", self.etcd_url, "--secure-port", self.port, "--bind-address", self.address,
+                "--advertise-address", self.address, "--service-cluster-ip-range", "10.96.0.0/16",
+                "--authorization-mode", "Node,RBAC", "--kubelet-preferred-address-types", "InternalIP",
+                "--kubelet-client-certificate", kubelet_client[0], "--kubelet-client-key", kubelet_client[1],
                 "--tls-cert-file", certificate, "--tls-private-key-file", key, "--client-ca-file", self.authority.certificate,
                 "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", account_certificate,
-                "--service-account-signing-key-file", account_key, "--cert-dir", self.folder / "made", "--endpoint-reconciler-type", "none"]
+                "--service-account-signing-key-file", account_key, "--cert-dir", self.folder / "made", "--endpoint-reconciler-type", reconciler]
 
     def write_kubeconfig(self, path, server, certificate, key):
         path.write_text(json.dumps({
