@@ -222,12 +222,24 @@ spring (guint64 offset_bytes, gpointer data, GError **error)
   return !self->then_fail || am_fail (error, AM_ERROR_INTERNAL, NULL, "trap");
 }
 
+/* Content is read far ahead of what is sent: until the server has some of it, there is nothing to go on with. */
+static void
+wait_for_chunks (Fixture *self)
+{
+  gint64 until_us = g_get_monotonic_time () + 60 * G_USEC_PER_SEC;
+  while (store_fixture_count (&self->store, "_ai_models/chunks/") < 2)
+    {
+      g_assert_cmpint (g_get_monotonic_time (), <, until_us);
+      g_usleep (2000);
+    }
+}
+
 /* The process ends in the middle (here: its content cannot be read on); a later one goes on. */
 static void
 test_resume_in_later_process (Fixture *self, gconstpointer data)
 {
   g_autoptr (GBytes) model = fixture_noise (80 * MIB, 5);
-  Trap trap = { .fixture = self, .at_bytes = 60 * MIB, .n_left = 1, .then_fail = TRUE };
+  Trap trap = { .fixture = self, .at_bytes = 60 * MIB, .n_left = 1, .mischief = wait_for_chunks, .then_fail = TRUE };
   g_autoptr (Reader) content = fixture_watched_reader (model, spring, &trap);
   FixtureProgress progress = { 0 };
   g_autoptr (GError) error = NULL;

@@ -179,6 +179,18 @@ leave_session (UploadSession *session, const GError *failure)
     am_ignore (&problem, "the push starts anew");
 }
 
+/* Nobody is to take up again what ends here: what an upload lost, the store lost. Takes `failure` over. */
+static gboolean
+fail_store (GError *failure, GError **error)
+{
+  g_autoptr (GError) owned = failure;
+  if (am_error_has_reason (failure, "BLOB_UPLOAD_UNKNOWN"))
+    return am_fail (error, AM_ERROR_DATA_LOSS, "ChunkMissing", "the store lost some of what was written to it: %s",
+                    failure->message);
+  g_propagate_error (error, g_steal_pointer (&owned));
+  return FALSE;
+}
+
 /* Large content whose push may be interrupted has a session that the next process finds. When what it held is lost, or two
  * processes push the same at a time, there is another attempt. */
 static gboolean
@@ -199,10 +211,7 @@ store_content (Ctx *ctx, Local *self, Reader *content, const Digest *expected, c
         leave_session (session, failure);
       if (!is_named || attempt == MAX_ATTEMPTS
           || (!is_taken && !am_error_has_reason (failure, "BLOB_UPLOAD_UNKNOWN")))
-        {
-          g_propagate_error (error, g_steal_pointer (&failure));
-          return FALSE;
-        }
+        return fail_store (g_steal_pointer (&failure), error);
       is_named = !is_taken;
     }
 }

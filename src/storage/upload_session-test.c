@@ -559,6 +559,40 @@ test_many_saves (StorageFixture *self, gconstpointer data)
   assert_no_uploads (self);
 }
 
+/* A disk that fails to read is told as such, wherever it happens: nothing is lost, and the same goes on afterwards. */
+static void
+test_bad_disk (StorageFixture *self, gconstpointer data)
+{
+  g_autoptr (GBytes) bytes = fixture_bytes (BYTES_RANDOM, 10, 20 * MiB);
+  const guint8 *content = g_bytes_get_data (bytes, NULL);
+  object_store_fault_set_kind (self->objects, OBJECT_FAULT_IO);
+  for (guint algorithm = 0; algorithm < 2; algorithm++)
+    {
+      Digest digest = fixture_digest (bytes, (DigestAlgorithm) algorithm);
+      g_autofree char *id = NULL;
+      gboolean done = FALSE;
+      {
+        g_autoptr (UploadSession) session = upload_session_new (self->blobs, REPOSITORY);
+        write_range (session, bytes, 0, 19 * MiB, 19 * MiB);
+        save (session);
+        id = g_strdup (upload_session_id (session));
+      }
+      for (guint nth = 1; !done; nth++)
+        {
+          g_autoptr (GError) error = NULL;
+          object_store_fault_set (self->objects, nth, FALSE);
+          g_autoptr (UploadSession) session = upload_session_open (NULL, self->blobs, REPOSITORY, id, &error);
+          done = session != NULL && upload_session_write (NULL, session, content + 19 * MiB, MiB, &error)
+                 && upload_session_finish (NULL, session, &digest, &error);
+          object_store_fault_set (self->objects, 0, FALSE);
+          if (!done)
+            fixture_assert_error (&error, AM_ERROR_DATA_LOSS, NULL);
+          g_assert_cmpuint (nth, <, 1000);
+        }
+      fixture_assert_blob (self, &digest, bytes);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -579,5 +613,6 @@ main (int argc, char **argv)
   g_test_add ("/upload-session/ended-meanwhile/far", StorageFixture, NULL, storage_fixture_set_up_far,
               test_ended_meanwhile, storage_fixture_tear_down);
   STORAGE_TEST_BOTH ("/upload-session/many-saves", test_many_saves);
+  STORAGE_TEST ("/upload-session/bad-disk", test_bad_disk);
   return g_test_run ();
 }

@@ -197,14 +197,22 @@ take_as_saved (UploadSession *self, const UploadState *state, guint n_entries)
   blob_store_saw_upload (self->blobs, self->id, state->repository);
 }
 
+/* That an object is gone or damaged, and not that a disk or a bucket fails to give it: the same may be there the next
+ * time. */
+static gboolean
+tells_of_loss (const GError *problem)
+{
+  return am_error_is (problem, AM_ERROR_NOT_FOUND) || am_error_has_reason (problem, "ChunkCorrupt")
+         || am_error_has_reason (problem, "CHUNK_INVALID");
+}
+
 /* Bytes that the session counted on are gone, by a power cut, by rot, or because another holder went on: only the
  * last leaves an upload that can be continued. */
 static gboolean
 fail_lost (Ctx *ctx, UploadSession *self, GError *problem, GError **error)
 {
   g_autoptr (GError) owned = problem;
-  AmErrorCode code = problem->domain == AM_ERROR ? (AmErrorCode) problem->code : AM_ERROR_UNKNOWN;
-  if (code != AM_ERROR_NOT_FOUND && code != AM_ERROR_DATA_LOSS && code != AM_ERROR_INVALID_ARGUMENT)
+  if (!tells_of_loss (problem))
     {
       g_propagate_error (error, g_steal_pointer (&owned));
       return FALSE;
@@ -432,7 +440,7 @@ read_tail (Ctx *ctx, UploadSession *self, GError **error)
   guint8 actual[CHUNK_DIGEST_SIZE];
   blake3_of (decoded->data, decoded->len, actual);
   if (decoded->len != self->state.tail_bytes || memcmp (actual, self->state.tail_digest, sizeof actual) != 0)
-    return am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "object %s is damaged", key);
+    return am_fail_null (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s is damaged", key);
   return g_steal_pointer (&decoded);
 }
 
