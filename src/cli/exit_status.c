@@ -33,7 +33,9 @@ static const struct {
   { "MANIFEST_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "NAME_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "DirectoryInUse", 0, "choose another directory, or replace it with --force" },
-  { "HubUnauthorized", 0, NULL }, /* their messages say it */
+  { "ProxyLogin", 0, NULL }, /* their messages say it */
+  { "ProxyRefused", 0, NULL },
+  { "HubUnauthorized", 0, NULL },
   { "HubGated", 0, NULL },
   { "HubRateLimited", 0, NULL },
   { "SourceCorrupt", 0, "the damage is at the source: tell its owner, or choose another revision" },

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "net/http_reply.h"
@@ -91,6 +92,126 @@ test_error_body (void)
   g_assert_nonnull (strstr (raw_script_request (&script, 0), "Authorization: Basic dXNlcjpwYXNz"));
   g_assert_nonnull (strstr (raw_script_request (&script, 0), "Accept-Encoding: identity"));
   g_assert_nonnull (strstr (raw_script_request (&script, 0), "User-Agent: ai-models/"));
+}
+
+/* What else servers and proxies say is told, but for what may be secret in it. */
+static void
+test_words (void)
+{
+  static const struct {
+    guint status;
+    const char *type, *body;
+    AmErrorCode code;
+    const char *reason, *says;
+  } rows[] = {
+    { 403, "application/xml", "<?xml?><Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>",
+      AM_ERROR_PERMISSION_DENIED, NULL, "status 403: Request has expired" },
+    { 403, "text/xml", "<Error><Code>AccessDenied</Code><StringToSign>SECRET</StringToSign></Error>",
+      AM_ERROR_PERMISSION_DENIED, NULL, "status 403: AccessDenied" },
+    { 403, "application/xml", "<Error>SECRET", AM_ERROR_PERMISSION_DENIED, NULL, "status 403" },
+    { 502, "text/plain", "cannot get http://cdn/a?X-Amz-Signature=SECRET&b=SECRET now", AM_ERROR_UNAVAILABLE, NULL,
+      "cannot get http://cdn/a? now" },
+    { 502, "text/plain", "\"/a?b=SECRET\" why? x=y", AM_ERROR_UNAVAILABLE, NULL, "\"/a?\" why? x=y" },
+    { 404, "text/html", "<html>SECRET", AM_ERROR_NOT_FOUND, NULL, "status 404" },
+    { 400, "text/plain", "Client sent an HTTP request to an HTTPS server.\n", AM_ERROR_FAILED_PRECONDITION,
+      "TlsExpected", "write https://" },
+    { 400, "text/html", "<p>The plain HTTP request was sent to HTTPS port</p>", AM_ERROR_FAILED_PRECONDITION,
+      "TlsExpected", "write https://" },
+    { 407, "text/html", "<html>", AM_ERROR_UNAUTHENTICATED, "ProxyLogin", "the proxy asks for a login" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GHashTable) headers = g_hash_table_new (g_str_hash, g_str_equal);
+      g_autoptr (GBytes) body = g_bytes_new_static (rows[i].body, strlen (rows[i].body));
+      g_autoptr (GError) error = NULL;
+      HttpReply reply = { .status = rows[i].status, .headers = headers, .body = body };
+      g_hash_table_insert (headers, (gpointer) "content-type", (gpointer) rows[i].type);
+      g_assert_false (http_reply_fail (&reply, "GET", "http://h/", &error));
+      g_test_message ("%s", error->message);
+      g_assert_error (error, AM_ERROR, (int) rows[i].code);
+      g_assert_cmpstr (am_error_reason (error), ==, rows[i].reason);
+      g_assert_nonnull (strstr (error->message, rows[i].says));
+      g_assert_null (strstr (error->message, "SECRET"));
+    }
+}
+
+/* A proxy that does not connect: what it wants is said once, and asked for once where asking again is no use. */
+static void
+test_proxies (void)
+{
+  static const struct {
+    const char *answer, *url;
+    AmErrorCode code;
+    const char *reason, *says;
+    guint n_requests;
+  } rows[] = {
+    { "HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\n", "https://h.invalid/", AM_ERROR_UNAUTHENTICATED, "ProxyLogin",
+      "the proxy at 127.0.0.1 port ", 1 },
+    { "HTTP/1.1 407 x\r\nContent-Length: 0\r\n\r\n", "http://h.invalid/", AM_ERROR_UNAUTHENTICATED, "ProxyLogin",
+      "https_proxy", 1 },
+    { "HTTP/1.1 403 x\r\nContent-Length: 0\r\n\r\n", "https://h.invalid/", AM_ERROR_PERMISSION_DENIED, "ProxyRefused",
+      "status 403", 1 },
+    { "HTTP/1.1 503 x\r\nContent-Length: 0\r\n\r\n", "https://h.invalid/", AM_ERROR_UNAVAILABLE, NULL, "status 503",
+      3 },
+  };
+  g_autoptr (Ctx) ctx = ctx_new ();
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_auto (RawScript) script = { 0 };
+      const char *const answers[] = { rows[i].answer, NULL };
+      RawServer *server = raw_script_start (&script, answers);
+      g_autofree char *proxy = g_strdup_printf ("http://user:SECRET@127.0.0.1:%u", raw_server_port (server));
+      HttpClientConfig config = { .retry_base_ms = 1, .max_attempts = 3, .proxy = proxy };
+      g_autoptr (GError) error = NULL;
+      g_autoptr (HttpClient) client = http_client_new (&config, &error);
+      g_auto (HttpReply) reply = { 0 };
+      HttpCall call = { .method = "GET", .url = rows[i].url };
+      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+      g_test_message ("%s", error->message);
+      g_assert_error (error, AM_ERROR, (int) rows[i].code);
+      g_assert_cmpstr (am_error_reason (error), ==, rows[i].reason);
+      g_assert_nonnull (strstr (error->message, rows[i].says));
+      g_assert_null (strstr (error->message, "SECRET"));
+      g_assert_cmpuint (raw_server_n_connections (server), ==, rows[i].n_requests);
+    }
+}
+
+/* Answers whatever comes as a server without TLS does, or not at all. */
+static void
+serve_words (int fd, guint n, gpointer data)
+{
+  char buffer[4096];
+  g_assert_cmpint (read (fd, buffer, sizeof buffer), >, 0);
+  if (data != NULL)
+    raw_try_send (fd, data, strlen (data));
+}
+
+/* http where TLS is spoken, and the other way round. */
+static void
+test_wrong_scheme (void)
+{
+  static const struct {
+    const char *scheme, *words, *reason;
+  } rows[] = {
+    { "https", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "TlsFailed" },
+    { "https", NULL, "TlsFailed" },
+    { "http", "\x15\x03\x01\x02\x02\x28", "NoAnswer" },
+    { "http", NULL, "NoAnswer" },
+  };
+  g_autoptr (Ctx) ctx = ctx_new ();
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (HttpClient) client = fixture_client (0);
+      g_autoptr (RawServer) server = raw_server_start (serve_words, (gpointer) rows[i].words);
+      g_autofree char *url = g_strdup_printf ("%s://127.0.0.1:%u/", rows[i].scheme, raw_server_port (server));
+      g_autoptr (GError) error = NULL;
+      g_auto (HttpReply) reply = { 0 };
+      HttpCall call = { .method = "GET", .url = url };
+      g_assert_false (http_client_call (ctx, client, &call, &reply, &error));
+      g_test_message ("%s", error->message);
+      g_assert_error (error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+      g_assert_cmpstr (am_error_reason (error), ==, rows[i].reason);
+    }
 }
 
 static void
@@ -354,6 +475,9 @@ main (int argc, char **argv)
   g_test_add_func ("/http-client/urls", test_urls);
   g_test_add_func ("/http-client/retries", test_retries);
   g_test_add_func ("/http-client/error-body", test_error_body);
+  g_test_add_func ("/http-client/words", test_words);
+  g_test_add_func ("/http-client/proxies", test_proxies);
+  g_test_add_func ("/http-client/wrong-scheme", test_wrong_scheme);
   g_test_add_func ("/http-client/retry-after", test_retry_after);
   g_test_add_func ("/http-client/redirects", test_redirects);
   g_test_add_func ("/http-client/redirect-limits", test_redirect_limits);

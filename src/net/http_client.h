@@ -93,7 +93,9 @@ gboolean http_status_is_redirect (guint status);
  * UNAVAILABLE, 501 UNIMPLEMENTED; the reason is the first OCI error code of the body if it has one, the
  * message names method, URL without query and user info, and status. `out_reply` is also filled (status,
  * headers, body up to 64 KiB) when the error came from a status. Network trouble is UNAVAILABLE (reason
- * HostUnreachable when no connection could be made); a certificate that is not trusted (reason
- * CertificateNotTrusted), a redirect from https to http and too many redirects are FAILED_PRECONDITION;
- * CANCELLED and DEADLINE_EXCEEDED come within 0.1 s. */
+ * HostUnreachable when no connection could be made, TlsFailed when TLS did not come about on it, NoAnswer when it ended
+ * before an answer began: either may be a wrong scheme); a certificate that is not trusted (reason
+ * CertificateNotTrusted), a server that speaks TLS where http was asked for (TlsExpected), a redirect from https to http
+ * and too many redirects are FAILED_PRECONDITION; a proxy that wants a login is UNAUTHENTICATED (ProxyLogin), one that
+ * refuses PERMISSION_DENIED (ProxyRefused); CANCELLED and DEADLINE_EXCEEDED come within 0.1 s. */
 gboolean http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *out_reply, GError **error);

@@ -20,14 +20,14 @@ check_redirect (const char *location)
 }
 
 static void
-check_error (GBytes *body, const char *header)
+check_error (GBytes *body, const char *header, const char *type)
 {
   static const guint statuses[] = { 400, 404, 429, 500, 503, 599, 302 };
   guint status = statuses[g_bytes_get_size (body) % G_N_ELEMENTS (statuses)];
   g_autoptr (GHashTable) headers = g_hash_table_new (g_str_hash, g_str_equal);
   g_autoptr (GError) error = NULL;
   HttpReply reply = { .status = status, .headers = headers, .body = body };
-  g_hash_table_insert (headers, (gpointer) "content-type", (gpointer) "text/plain");
+  g_hash_table_insert (headers, (gpointer) "content-type", (gpointer) type);
   g_hash_table_insert (headers, (gpointer) "retry-after", (gpointer) header);
   g_hash_table_insert (headers, (gpointer) "ratelimit", (gpointer) header);
   g_assert_false (http_reply_fail (&reply, "GET", "http://h/", &error));
@@ -42,6 +42,7 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   g_autoptr (GBytes) body = g_bytes_new (data, size);
   g_autofree char *text = g_strndup ((const char *) data, size);
   check_redirect (text);
-  check_error (body, text);
+  check_error (body, text, "text/plain");
+  check_error (body, text, "application/xml");
   return 0;
 }

@@ -10,6 +10,7 @@
 
 #define MAX_RETRY_AFTER_MS (5 * 60 * 1000)
 #define MAX_DETAIL_BYTES 300
+#define MAX_XML_BYTES 4096
 
 static const struct {
   guint status;
@@ -105,17 +106,85 @@ read_oci_error (const HttpReply *reply, char **out_code, char **out_message)
   *out_message = g_strdup (json_get_string (first, "message"));
 }
 
-/* The beginning of a plain text answer: some servers say there what is wrong. */
+/* What stands between <name> and </name> in `text`; NULL: nothing. Caller frees. */
 static char *
-read_plain_text (const HttpReply *reply)
+xml_value (const char *text, const char *name)
+{
+  g_autofree char *open = g_strdup_printf ("<%s>", name), *close = g_strdup_printf ("</%s>", name);
+  const char *start = strstr (text, open);
+  const char *end = start != NULL ? strstr (start, close) : NULL;
+  return end != NULL ? g_strndup (start + strlen (open), (gsize) (end - start) - strlen (open)) : NULL;
+}
+
+/* An object store's or a CDN's answer: <Error><Code>...</Code><Message>...</Message>. The rest may be secret. */
+static char *
+read_xml_text (const char *text)
+{
+  g_autofree char *code = xml_value (text, "Code");
+  char *message = xml_value (text, "Message");
+  return message != NULL ? message : g_steal_pointer (&code);
+}
+
+/* A query may be a signature or a token: whatever echoes an address loses it. */
+static char *
+without_queries (const char *text)
+{
+  GString *out = g_string_new (NULL);
+  while (*text != '\0')
+    {
+      gsize size = strcspn (text, " \"'<>");
+      gsize shown = strcspn (text, "?");
+      gboolean is_query = shown < size && memchr (text + shown, '=', size - shown) != NULL;
+      g_string_append_len (out, text, (gssize) (is_query ? shown + 1 : size));
+      text += size;
+      if (*text != '\0')
+        g_string_append_c (out, *text++);
+    }
+  return g_string_free (out, FALSE);
+}
+
+/* The beginning of an answer in plain text, or what one in XML says: some servers say there what is wrong. */
+static char *
+read_text (const HttpReply *reply)
 {
   gsize size;
   const char *data = g_bytes_get_data (reply->body, &size);
   const char *type = http_reply_header (reply, "content-type");
-  if (type == NULL || !g_str_has_prefix (type, "text/plain") || size == 0)
+  gboolean is_xml = type != NULL && strstr (type, "xml") != NULL;
+  if (type == NULL || size == 0 || (!is_xml && !g_str_has_prefix (type, "text/plain")))
     return NULL;
-  char *text = g_utf8_make_valid (data, (gssize) MIN (size, MAX_DETAIL_BYTES));
-  return g_strstrip (g_strdelimit (text, "\r\n\t", ' '));
+  g_autofree char *text = g_utf8_make_valid (data, (gssize) MIN (size, is_xml ? MAX_XML_BYTES : MAX_DETAIL_BYTES));
+  g_autofree char *told = is_xml ? read_xml_text (text) : g_steal_pointer (&text);
+  return told != NULL ? g_strstrip (g_strdelimit (without_queries (told), "\r\n\t", ' ')) : NULL;
+}
+
+/* What servers answer to HTTP where they speak TLS: Go's, nginx, Apache. */
+static gboolean
+expects_tls (const HttpReply *reply)
+{
+  static const char *const texts[] = { "HTTP request to an HTTPS server", "HTTP request was sent to HTTPS port",
+                                       "speaking plain HTTP to an SSL-enabled server port" };
+  gsize size = 0;
+  const char *data = reply->body != NULL ? g_bytes_get_data (reply->body, &size) : NULL;
+  for (gsize i = 0; reply->status == 400 && data != NULL && i < G_N_ELEMENTS (texts); i++)
+    if (g_strstr_len (data, (gssize) size, texts[i]) != NULL)
+      return TRUE;
+  return FALSE;
+}
+
+gboolean
+http_fail_proxy (guint status, const char *proxy, const char *method, const char *display_url, GError **error)
+{
+  if (status == 407)
+    return am_fail (error, AM_ERROR_UNAUTHENTICATED, "ProxyLogin",
+                    "%s %s: the proxy%s asks for a login (status 407): put it into its address, "
+                    "http://USER:PASSWORD@HOST:PORT in https_proxy or http_proxy",
+                    method, display_url, proxy);
+  return am_fail (
+    error, http_status_is_passing (status) ? AM_ERROR_UNAVAILABLE : AM_ERROR_PERMISSION_DENIED,
+    http_status_is_passing (status) ? NULL : "ProxyRefused",
+    "%s %s: the proxy%s does not connect to it (status %u): no_proxy names hosts that are asked directly", method,
+    display_url, proxy, status);
 }
 
 gboolean
@@ -123,9 +192,14 @@ http_reply_fail (const HttpReply *reply, const char *method, const char *display
 {
   g_autofree char *code = NULL, *message = NULL;
   GError *made = NULL;
+  if (reply->status == 407)
+    return http_fail_proxy (407, "", method, display_url, error);
+  if (expects_tls (reply))
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "TlsExpected",
+                    "%s %s: the server speaks TLS: write https://", method, display_url);
   read_oci_error (reply, &code, &message);
   if (message == NULL)
-    message = read_plain_text (reply);
+    message = read_text (reply);
   if (message != NULL && strlen (message) > MAX_DETAIL_BYTES)
     message[MAX_DETAIL_BYTES] = '\0';
   gboolean detailed = message != NULL && *message != '\0';

@@ -7,6 +7,9 @@
 gboolean http_call_accepts (const HttpCall *call, guint status);
 /* A status that is neither 2xx nor accepted, by the table of http_client.h. Returns FALSE. */
 gboolean http_reply_fail (const HttpReply *reply, const char *method, const char *display_url, GError **error);
+/* A proxy did not pass the call on. `proxy` is "" or " at ADDRESS". Returns FALSE. */
+gboolean http_fail_proxy (guint status, const char *proxy, const char *method, const char *display_url,
+                          GError **error);
 /* 408, 429 and 5xx but 501. */
 gboolean http_status_is_passing (guint status);
 /* Seconds or an HTTP date, capped at five minutes; 0 when absent, past or malformed. */

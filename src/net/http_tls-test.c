@@ -217,6 +217,8 @@ test_trust (Fixture *self, gconstpointer data)
   HttpCall call = { .method = "GET", .url = url };
   g_assert_false (http_client_call (self->ctx, stranger, &call, &reply, &unknown));
   g_assert_true (am_error_has_reason (unknown, "CertificateNotTrusted"));
+  g_test_message ("%s", unknown->message);
+  g_assert_nonnull (strstr (unknown->message, "signed by \"CN = "));
   call.url = other_name;
   g_assert_false (http_client_call (self->ctx, trusting, &call, &reply, &wrong_name));
   g_assert_true (am_error_has_reason (wrong_name, "CertificateNotTrusted"));

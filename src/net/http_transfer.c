@@ -320,40 +320,6 @@ salvage_answer (HttpTransfer *self)
   return FALSE;
 }
 
-static const struct {
-  CURLcode code;
-  HttpFailure failure;
-  AmErrorCode error;
-  const char *reason;
-} curl_failures[] = {
-  { CURLE_COULDNT_RESOLVE_HOST, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, "HostUnreachable" },
-  { CURLE_COULDNT_RESOLVE_PROXY, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, "HostUnreachable" },
-  { CURLE_COULDNT_CONNECT, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, "HostUnreachable" },
-  { CURLE_SSL_CONNECT_ERROR, HTTP_FAILED_BEFORE_SENDING, AM_ERROR_UNAVAILABLE, NULL },
-  { CURLE_PEER_FAILED_VERIFICATION, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
-  { CURLE_SSL_CACERT_BADFILE, HTTP_FAILED_FINALLY, AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted" },
-  { CURLE_URL_MALFORMAT, HTTP_FAILED_FINALLY, AM_ERROR_INVALID_ARGUMENT, NULL },
-};
-
-static gboolean
-fail_curl (HttpTransfer *self, CURLcode code, HttpFailure *out_failure, GError **error)
-{
-  AmErrorCode kind = AM_ERROR_UNAVAILABLE;
-  const char *reason = NULL;
-  curl_off_t sent_after_us = 0;
-  curl_easy_getinfo (self->handle->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_after_us);
-  *out_failure = sent_after_us > 0 ? HTTP_FAILED_UNKNOWN : HTTP_FAILED_BEFORE_SENDING;
-  for (gsize i = 0; i < G_N_ELEMENTS (curl_failures); i++)
-    if (curl_failures[i].code == code)
-      {
-        kind = curl_failures[i].error;
-        reason = curl_failures[i].reason;
-        *out_failure = curl_failures[i].failure;
-      }
-  return am_fail (error, kind, reason, "%s %s: %s", self->method, self->url->display,
-                  self->message[0] != '\0' ? self->message : curl_easy_strerror (code));
-}
-
 gboolean
 http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error)
 {
@@ -372,7 +338,7 @@ http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error)
       g_propagate_prefixed_error (error, g_steal_pointer (&self->abort), "%s %s: ", self->method, self->url->display);
       return FALSE;
     }
-  return complete || fail_curl (self, code, out_failure, error);
+  return complete || http_transfer_fail (self, code, out_failure, error);
 }
 
 void

@@ -37,6 +37,8 @@ typedef struct {
   gboolean sends_body;
   gint64 no_progress_timeout_ms;
   HttpLoop *loop; /* NULL: carried out on the calling thread, with the handle's own connections */
+  const char *ca_file; /* NULL: the system's */
+  const char *proxy;   /* NULL: the environment's */
 
   guint status;
   GHashTable *reply_headers;
@@ -57,4 +59,6 @@ typedef struct {
  * (UNAVAILABLE for network trouble) and the kind of failure; a status is not judged here. */
 gboolean http_transfer_run (HttpTransfer *self, HttpFailure *out_failure, GError **error);
 void http_transfer_clear (HttpTransfer *self);
+/* What libcurl's `code` means. Returns FALSE. */
+gboolean http_transfer_fail (HttpTransfer *self, CURLcode code, HttpFailure *out_failure, GError **error);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (HttpTransfer, http_transfer_clear)

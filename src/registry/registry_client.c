@@ -240,13 +240,32 @@ static const struct {
   const char *reason;
   const char *remedy;
 } remedies[] = {
+  { AM_ERROR_UNAUTHENTICATED, "ProxyLogin", NULL },
+  { AM_ERROR_PERMISSION_DENIED, "ProxyRefused", NULL },
   { AM_ERROR_UNAUTHENTICATED, NULL,
     "log in: check --username and --password-stdin, or the registry's entry in the docker config" },
   { AM_ERROR_PERMISSION_DENIED, NULL, "this user may not do that here; ask for access or use another user" },
   { AM_ERROR_FAILED_PRECONDITION, "CertificateNotTrusted",
     "if the registry has a private certificate authority, name its certificate with --ca-file" },
   { AM_ERROR_UNAVAILABLE, "HostUnreachable", "is the address right, and does the registry run there?" },
+  { AM_ERROR_UNAVAILABLE, "TlsFailed",
+    "does the registry speak HTTP without TLS? Then write http:// before its name, or give --plain-http" },
 };
+
+#define NO_TLS_REMEDY "if the registry speaks TLS, write https:// before its name"
+
+/* NULL: none. */
+static const char *
+find_remedy (const RegistryClient *self, const GError *error)
+{
+  if (self->plain_http && am_error_has_reason (error, "NoAnswer"))
+    return NO_TLS_REMEDY;
+  for (guint i = 0; i < G_N_ELEMENTS (remedies); i++)
+    if (am_error_is (error, remedies[i].code)
+        && (remedies[i].reason == NULL || am_error_has_reason (error, remedies[i].reason)))
+      return remedies[i].remedy;
+  return NULL;
+}
 
 /* Says where it happened and, for the usual causes, what to do. */
 static void
@@ -255,14 +274,12 @@ explain (const RegistryClient *self, GError **error)
   if (error == NULL || *error == NULL)
     return;
   g_prefix_error (error, "%s: ", self->display);
-  for (guint i = 0; i < G_N_ELEMENTS (remedies); i++)
-    if (am_error_is (*error, remedies[i].code)
-        && (remedies[i].reason == NULL || am_error_has_reason (*error, remedies[i].reason)))
-      {
-        char *message = g_strdup_printf ("%s (%s)", (*error)->message, remedies[i].remedy);
-        g_free ((*error)->message);
-        (*error)->message = message;
-      }
+  const char *remedy = find_remedy (self, *error);
+  if (remedy == NULL)
+    return;
+  char *message = g_strdup_printf ("%s (%s)", (*error)->message, remedy);
+  g_free ((*error)->message);
+  (*error)->message = message;
 }
 
 /* Sends the call with one Authorization value. */

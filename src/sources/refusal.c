@@ -13,6 +13,8 @@ static const struct {
 } no_answers[] = {
   { "HostUnreachable", "is the address right? A proxy is named by https_proxy, a mirror by ", TRUE },
   { "CertificateNotTrusted", "name the certificate authority of the mirror or proxy with SSL_CERT_FILE", FALSE },
+  { "TlsFailed", "does the mirror speak HTTP without TLS? Then write http:// in ", TRUE },
+  { "NoAnswer", "does a hub answer there? A mirror is named by ", TRUE },
 };
 
 /* Fit for a terminal and a log: one line, nothing but text. Caller frees. */
