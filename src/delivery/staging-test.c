@@ -86,6 +86,7 @@ test_appears_whole (Fixture *self, gconstpointer data)
   g_assert_cmpint (info.st_mode & 0777, ==, 0755);
 }
 
+/* Pitfalls A15. */
 static void
 test_stays_for_the_next_run (Fixture *self, gconstpointer data)
 {
@@ -121,6 +122,7 @@ test_replaces (Fixture *self, gconstpointer data)
   g_assert_cmpuint (count_entries (self->root), ==, 1);
 }
 
+/* Pitfalls A16. */
 static void
 test_one_at_a_time (Fixture *self, gconstpointer data)
 {
@@ -134,6 +136,7 @@ test_one_at_a_time (Fixture *self, gconstpointer data)
   staging_free (begin (self));
 }
 
+/* Pitfalls A25. */
 static void
 test_links_are_not_followed (Fixture *self, gconstpointer data)
 {
@@ -168,6 +171,7 @@ test_keeps_only_what_is_wanted (Fixture *self, gconstpointer data)
   g_assert_cmpuint (count_entries (self->target), ==, 1);
 }
 
+/* Pitfalls A15. */
 static void
 test_leftovers_of_others_go (Fixture *self, gconstpointer data)
 {
@@ -191,6 +195,28 @@ test_too_large (Fixture *self, gconstpointer data)
   g_assert_false (staging_check_space (staging, G_MAXUINT64, &error));
   g_assert_true (am_error_has_reason (error, "InsufficientStorage"));
   staging_free (staging);
+}
+
+/* A directory may have as long a name as any: what is temporary has not (pitfalls A27). */
+static void
+test_long_name (Fixture *self, gconstpointer data)
+{
+  g_autofree char *name = g_strnfill (255, 'n'), *over = g_strnfill (256, 'n');
+  g_autofree char *too_long = g_build_filename (self->root, over, NULL);
+  g_autoptr (GError) error = NULL;
+  g_free (self->target);
+  self->target = g_build_filename (self->root, name, NULL);
+  for (guint again = 0; again < 2; again++)
+    {
+      Staging *staging = begin (self);
+      put_file (staging, "file", again ? "second" : "first");
+      g_assert_true (staging_publish (staging, NULL));
+      staging_free (staging);
+      assert_content (self, "file", again ? "second" : "first");
+      g_assert_cmpuint (count_entries (self->root), ==, 1);
+    }
+  g_assert_null (staging_new (too_long, &self->digest, &error));
+  g_assert_error (error, AM_ERROR, AM_ERROR_INVALID_ARGUMENT);
 }
 
 static void
@@ -224,6 +250,7 @@ main (int argc, char **argv)
   ADD ("keeps-only-what-is-wanted", test_keeps_only_what_is_wanted);
   ADD ("leftovers-of-others-go", test_leftovers_of_others_go);
   ADD ("too-large", test_too_large);
+  ADD ("long-name", test_long_name);
   ADD ("bad-targets", test_bad_targets);
   return g_test_run ();
 }

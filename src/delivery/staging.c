@@ -15,13 +15,15 @@
 #include "base/text.h"
 
 #define SHORT_DIGEST_CHARS 12
+#define STEM_MAX_BYTES 200
 #define MAX_FOLDER_DEPTH 64
 #define SPARE_BYTES (16u << 20) /* left for the file system's own needs */
 
 struct Staging {
-  char *parent, *name;
+  char *parent;
+  char *stem; /* what the names of all that is temporary begin with: ".<name>", or a hash of a long one */
   char *target, *path, *lock_path;
-  char *partial_prefix; /* ".<name>.partial-" */
+  char *partial_prefix; /* "<stem>.partial-" */
   int lock_fd;
   TargetState state;
 };
@@ -119,6 +121,18 @@ take_lock (Staging *self, GError **error)
   return TRUE;
 }
 
+/* With a suffix it must still be a name that a file system takes. */
+static char *
+temporary_stem (const char *name)
+{
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  Digest digest;
+  if (strlen (name) <= STEM_MAX_BYTES)
+    return g_strconcat (".", name, NULL);
+  digest_of (DIGEST_SHA256, name, strlen (name), &digest);
+  return g_strconcat (".", digest_hex (&digest, hex), NULL);
+}
+
 Staging *
 staging_new (const char *directory, const Digest *artifact, GError **error)
 {
@@ -129,13 +143,14 @@ staging_new (const char *directory, const Digest *artifact, GError **error)
   if (self->target == NULL)
     return NULL;
   self->parent = g_path_get_dirname (self->target);
-  self->name = g_path_get_basename (self->target);
-  if (strcmp (self->target, "/") == 0 || strlen (self->name) > 200)
+  if (strcmp (self->target, "/") == 0)
     return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "%s cannot be a model's directory", self->target);
   digest_hex (artifact, hex);
-  self->partial_prefix = g_strdup_printf (".%s.partial-", self->name);
+  g_autofree char *name = g_path_get_basename (self->target);
+  self->stem = temporary_stem (name);
+  self->partial_prefix = g_strconcat (self->stem, ".partial-", NULL);
   self->path = g_strdup_printf ("%s/%s%.*s", self->parent, self->partial_prefix, SHORT_DIGEST_CHARS, hex);
-  self->lock_path = g_strdup_printf ("%s/.%s.lock", self->parent, self->name);
+  self->lock_path = g_strdup_printf ("%s/%s.lock", self->parent, self->stem);
   if (!take_lock (self, error) || !look_at_target (self, error))
     return NULL;
   return g_steal_pointer (&self);
@@ -153,7 +168,7 @@ staging_free (Staging *self)
       close (self->lock_fd);
     }
   g_free (self->parent);
-  g_free (self->name);
+  g_free (self->stem);
   g_free (self->target);
   g_free (self->path);
   g_free (self->lock_path);
@@ -359,7 +374,7 @@ exchange (Staging *self, GError **error)
     return TRUE;
   if (errno != EINVAL && errno != ENOSYS)
     return am_fail_errno (error, errno, "cannot put the model in place of %s", self->target);
-  g_autofree char *aside = g_strdup_printf ("%s/.%s.replaced", self->parent, self->name);
+  g_autofree char *aside = g_strdup_printf ("%s/%s.replaced", self->parent, self->stem);
   if (!file_remove_tree (aside, error))
     return FALSE;
   if (rename (self->target, aside) < 0)

@@ -1,5 +1,5 @@
-/* Where a pull grows until it is whole: `.<name>.partial-<short digest>` beside the target directory, which
- * then takes its place by one rename. Survives kill -9, so that the next pull goes on. A lock beside it keeps
+/* Where a pull grows until it is whole: `.<name>.partial-<short digest>` beside the target directory (a long name is
+ * hashed), which then takes its place by one rename. Survives kill -9, so that the next pull goes on. A lock beside it keeps
  * two pulls into one directory apart. Not thread-safe, but for staging_open_file. */
 #pragma once
 

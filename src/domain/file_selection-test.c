@@ -154,6 +154,7 @@ test_formats (void)
   g_assert_cmpuint (file_selection_kept_bytes (selection), ==, 10);
 }
 
+/* Pitfalls A25. */
 static void
 test_rejects (void)
 {
@@ -201,6 +202,7 @@ test_within (void)
   expect_error (list, &half, "ShardMissing", "missing: 2");
 }
 
+/* Pitfalls B36 B38. */
 static void
 test_sets (void)
 {
@@ -249,6 +251,7 @@ expect_refined (const char *list, const SelectionWish *wish, const char *const *
 #define MAP(a, b) "{\"weight_map\":{\"x\":\"" a "\",\"y\":\"" b "\"}}"
 #define TWO "model-00001-of-00002.safetensors model-00002-of-00002.safetensors"
 
+/* Pitfalls B36 B37 B38. */
 static void
 test_index (void)
 {
@@ -286,7 +289,7 @@ test_index (void)
   "model_index.json scheduler/scheduler_config.json text_encoder/config.json tokenizer/tokenizer_config.json " \
   "tokenizer/vocab.json tokenizer/merges.txt unet/config.json feature_extractor/preprocessor_config.json"
 
-/* Formats page 5, pitfalls 40 to 42. */
+/* Formats page 5, pitfalls B40 B41 B42. */
 static void
 test_pipeline (void)
 {
@@ -315,7 +318,7 @@ test_pipeline (void)
                 "PipelineIncomplete", "variant fp16");
 }
 
-/* Sharded plain weights and a single file in the variant, and the other way round. */
+/* Pitfalls B41: sharded plain weights and a single file in the variant, and the other way round. */
 static void
 test_pipeline_shards (void)
 {

@@ -375,7 +375,7 @@ sharded (const char *index, const char *second)
   return inspector;
 }
 
-/* pitfalls-sources.md 36 to 38. */
+/* Pitfalls B36 B37 B38. */
 static void
 test_shards (void)
 {

@@ -151,7 +151,7 @@ test_families (void)
 #define LLAMA(rest) "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\"," rest "}"
 #define BERT(rest) "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\"," rest "}"
 
-/* formats-config-facts.md 3, 4; pitfalls-sources.md 44 to 46. */
+/* formats-config-facts.md 3, 4; pitfalls B44 B45 B46. */
 static void
 test_context (void)
 {
@@ -308,7 +308,7 @@ test_glob (void)
     g_assert_cmpint (quantization_glob (cases[i].pattern, cases[i].text), ==, cases[i].matches);
 }
 
-/* formats-safetensors-diffusers.md 3; pitfalls-sources.md 23, 47, 48. Tensors as "name dtype dim,dim". */
+/* formats-safetensors-diffusers.md 3; pitfalls A23 B47 B48. Tensors as "name dtype dim,dim". */
 static const struct {
   const char *config;
   const char *tensors;
@@ -434,7 +434,7 @@ test_templates (void)
                                        "{\"name\":\"tool_use\",\"template\":\"{% if tools %}\"}]}");
   chat_template_add_json (&template, CHAT_TEMPLATE_TOKENIZER, yyjson_doc_get_root (list));
   g_assert_true (template.has_tools);
-  chat_template_add_text (&template, CHAT_TEMPLATE_JINJA, "x", 1); /* pitfalls-sources.md 49: it hides the other */
+  chat_template_add_text (&template, CHAT_TEMPLATE_JINJA, "x", 1); /* pitfalls B49: it hides the other */
   g_assert_false (template.has_tools);
   chat_template_add_json (&template, CHAT_TEMPLATE_TOKENIZER, yyjson_doc_get_root (list));
   g_assert_false (template.has_tools);

@@ -23,7 +23,7 @@ expect_error (GBytes *bytes, const char *part)
   fixture_assert_error (&error, part);
 }
 
-/* formats-safetensors-diffusers.md 4: header text, bytes behind it, what the message says. */
+/* Pitfalls B34 B35; formats-safetensors-diffusers.md 4: header text, bytes behind it, what the message says. */
 static const struct {
   const char *header;
   guint64 data_bytes;

@@ -132,7 +132,7 @@ expect_files (const ShardIndex *index, const char *present, const char *reason)
     g_assert_cmpstr (am_error_reason (error), ==, reason);
 }
 
-/* pitfalls-sources.md 36, 37, 38. */
+/* Pitfalls B36 B37 B38. */
 static void
 test_index_files (void)
 {

@@ -53,6 +53,7 @@ asked (RawScript *script, guint n, const char *text)
   return strstr (raw_script_request (script, n), text) != NULL;
 }
 
+/* Pitfalls A1 A2: every page is asked for. */
 static void
 test_pages (void)
 {
@@ -76,6 +77,7 @@ test_pages (void)
   g_assert_true (asked (&script, 3, "GET /hf/api/third HTTP"));
 }
 
+/* Pitfalls A4. */
 static void
 test_branch_with_a_slash (void)
 {
@@ -93,6 +95,7 @@ test_branch_with_a_slash (void)
   g_assert_true (asked (&script, 1, "/revision/a%2Fb HTTP"));
 }
 
+/* Pitfalls A28. */
 static void
 test_mirror_without_tree (void)
 {
@@ -112,6 +115,7 @@ test_mirror_without_tree (void)
   g_assert_true (asked (&script, 2, "/revision/" HEX40 "?blobs=true HTTP"));
 }
 
+/* Pitfalls A1: a list that lacks what the card names is not taken. */
 static const struct {
   const char *link, *body, *reason;
 } bad_trees[] = {
@@ -137,6 +141,7 @@ test_bad_trees (void)
     }
 }
 
+/* Pitfalls A30 among them. */
 static const struct {
   const char *status, *headers, *body, *token;
   AmErrorCode code;
@@ -160,7 +165,8 @@ static const struct {
   { "429 x", "", "", "t", AM_ERROR_UNAVAILABLE, "HubRateLimited", "wait" },
   { "500 x", "", "", NULL, AM_ERROR_UNAVAILABLE, "HubTrouble", "trouble" },
   { "503 x", "", "<html>", NULL, AM_ERROR_UNAVAILABLE, "HubTrouble", "trouble" },
-  { "200 OK", "", "<html>", NULL, AM_ERROR_INVALID_ARGUMENT, NULL, "not JSON" },
+  { "200 OK", "", "<html>", NULL, AM_ERROR_INVALID_ARGUMENT, "HubAnswer", "web page" },
+  { "200 OK", "", "{\"id\":", NULL, AM_ERROR_INVALID_ARGUMENT, "HubAnswer", "not understood" },
   { "302 x", "Location: http://127.0.0.1:1/\r\n", "", NULL, AM_ERROR_UNAVAILABLE, "HostUnreachable", "HF_ENDPOINT" },
 };
 
@@ -249,6 +255,8 @@ static const HfFile small = { (char *) "config.json", 10, NULL, (char *) CONTENT
 #define CUT "HTTP/1.1 206 Partial Content\r\nContent-Length: 10\r\nContent-Range: bytes 0-9/10\r\n\r\n0123"
 #define LINKED "X-Linked-Size: 10\r\nX-Linked-ETag: \"" HEX64 "\"\r\nX-Repo-Commit: " HEX40 "\r\n"
 
+/* Pitfalls A6 A7 A8 A9 A12 A14 A17 A19 A20: what the hub says counts, a redirect's body and the second host's headers do
+ * not; parts must be those that were asked for; an address that is refused is asked for once more. */
 static void
 test_large_file (void)
 {
@@ -271,7 +279,12 @@ test_large_file (void)
     { LINKED, { answer ("403 x", "Content-Type: text/plain\r\n", "no entry") }, 2, 2, "HubForbidden" },
     { LINKED, { PART ("0-9/11", CONTENT) }, 1, 1, "SourceCorrupt" },
     { LINKED, { answer ("200 OK", "", "version https://git-lfs") }, 1, 1, "SourceCorrupt" },
-    { LINKED, { answer ("200 OK", "Content-Encoding: gzip\r\n", CONTENT) }, 1, 1, "SourceCorrupt" },
+    { LINKED, { answer ("200 OK", "Content-Encoding: gzip\r\n", CONTENT) }, 1, 1, "HubAnswer" },
+    { LINKED,
+      { answer ("206 x", "Content-Range: bytes 0-9/10\r\nContent-Encoding: gzip\r\n", CONTENT) },
+      1,
+      1,
+      "HubAnswer" },
     { LINKED, { answer ("416 x", "", "") }, 1, 1, "SourceChanged" },
     { LINKED, { PART ("1-9/10", "123456789") }, 1, 6, "WrongRange" },
     { "X-Linked-Size: 11\r\n", { "" }, 1, 0, "SourceChanged" },
@@ -304,6 +317,27 @@ test_large_file (void)
     }
 }
 
+/* Pitfalls A14: what has arrived is kept, and patience is for failures without a byte between them. */
+static void
+test_many_cuts (void)
+{
+  static const char *const cdn_answers[] = {
+#define ONE(n) "HTTP/1.1 206 x\r\nContent-Length: 10\r\nContent-Range: bytes " n "-9/10\r\n\r\n" n
+    ONE ("0"), ONE ("1"), ONE ("2"), ONE ("3"), ONE ("4"), ONE ("5"),
+    ONE ("6"), ONE ("7"), ONE ("8"), ONE ("9"), NULL,
+  };
+  g_auto (Pair) pair = { 0 };
+  g_autoptr (GError) error = NULL;
+  char buffer[11] = "";
+  pair.cdn_server = raw_script_start (&pair.cdn_script, cdn_answers);
+  const char *const hub_answers[] = { moved (&pair, LINKED), NULL };
+  read_file (&pair, hub_answers, &large, 0, 10, buffer, &error);
+  g_assert_no_error (error);
+  g_assert_cmpstr (buffer, ==, CONTENT);
+  g_assert_cmpuint (raw_server_n_connections (pair.cdn_server), ==, 10);
+  g_assert_nonnull (strstr (raw_script_request (&pair.cdn_script, 9), "Range: bytes=9-9\r\n"));
+}
+
 /* A hub that rests while a file is read is waited for. */
 static void
 test_hub_rests (void)
@@ -319,6 +353,7 @@ test_hub_rests (void)
   g_assert_cmpstr (buffer, ==, CONTENT);
 }
 
+/* Pitfalls A8: the hub's own redirects are relative, and followed. */
 static void
 test_small_file (void)
 {
@@ -352,6 +387,7 @@ test_small_file (void)
   g_assert_cmpstr (am_error_reason (error), ==, "SourceCorrupt");
 }
 
+/* Pitfalls A28. */
 static void
 test_no_hash (void)
 {
@@ -375,6 +411,7 @@ main (int argc, char **argv)
   g_test_add_func ("/hf_hub/refusals", test_refusals);
   g_test_add_func ("/hf_hub/bad-config", test_bad_config);
   g_test_add_func ("/hf_hub/large-file", test_large_file);
+  g_test_add_func ("/hf_hub/many-cuts", test_many_cuts);
   g_test_add_func ("/hf_hub/hub-rests", test_hub_rests);
   g_test_add_func ("/hf_hub/small-file", test_small_file);
   g_test_add_func ("/hf_hub/no-hash", test_no_hash);

@@ -62,11 +62,14 @@ test_tree (void)
 
 #define INFO(id, sha) "{\"id\":\"" id "\",\"sha\":\"" sha "\"}"
 
+/* Pitfalls A25 A29 A32 among them. */
 static const struct {
   const char *json, *reason;
   gboolean is_mirror;
 } bad_infos[] = {
-  { "<!doctype html>", NULL },
+  { "\n <!doctype html>", "HubAnswer" },
+  { "", "HubAnswer" },
+  { "{\"id\":", "HubAnswer" },
   { "[]", "HubAnswer" },
   { "{}", "HubAnswer" },
   { INFO ("../x", HEX40), "HubAnswer" },
@@ -93,6 +96,7 @@ test_bad_infos (void)
     }
 }
 
+/* Pitfalls A29. */
 static void
 test_commits_of_another_hub (void)
 {
@@ -143,6 +147,7 @@ test_too_many_files (void)
   g_assert_error (error, AM_ERROR, AM_ERROR_RESOURCE_EXHAUSTED);
 }
 
+/* Pitfalls A1 A2. */
 static const struct {
   const char *header, *next;
 } links[] = {

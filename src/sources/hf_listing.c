@@ -37,11 +37,21 @@ static yyjson_doc *
 parse (GBytes *json, GError **error)
 {
   gsize size;
-  gconstpointer data = g_bytes_get_data (json, &size);
-  yyjson_doc *doc = json_parse (data, size, JSON_LIMIT_BYTES, JSON_STRICT, error);
-  if (doc == NULL)
-    g_prefix_error (error, "the hub's answer is not JSON: ");
-  return doc;
+  const char *data = g_bytes_get_data (json, &size);
+  g_autoptr (GError) problem = NULL;
+  yyjson_doc *doc = json_parse (data, size, JSON_LIMIT_BYTES, JSON_STRICT, &problem);
+  if (doc != NULL)
+    return doc;
+  while (size > 0 && g_ascii_isspace (*data))
+    {
+      data++;
+      size--;
+    }
+  fail_answer (error, size > 0 && *data == '<'
+                        ? "a web page came instead; is HF_ENDPOINT the address of a hub, or does a "
+                          "proxy want a login?"
+                        : problem->message);
+  return NULL;
 }
 
 static gboolean

@@ -152,6 +152,7 @@ test_small_pieces (Fixture *self, gconstpointer data)
   g_assert_cmpuint (piece[0], ==, (guint8) fixture_byte (FILE_BYTES - 1));
 }
 
+/* Pitfalls A14. */
 static void
 test_breaks_in_the_middle (Fixture *self, gconstpointer data)
 {

@@ -62,7 +62,9 @@ check_metadata (const Listed *self, const HttpReply *reply, GError **error)
   if (commit != NULL && strcmp (commit, self->commit) != 0)
     return remote_file_fail_changed (WHO, "commit", commit, error);
   if (size_text != NULL && text_parse_u64 (size_text, &size) && size != self->size_bytes)
-    return remote_file_fail_changed (WHO, "size", size_text, error);
+    return is_file && remote_file_is_page (http_reply_header (reply, "content-type"))
+             ? remote_file_fail_page (error)
+             : remote_file_fail_changed (WHO, "size", size_text, error);
   g_autofree char *hash = etag != NULL ? bare_etag (etag) : NULL;
   if (hash != NULL && self->hash != NULL && is_hash (hash) && strlen (hash) == strlen (self->hash)
       && strcmp (hash, self->hash) != 0)

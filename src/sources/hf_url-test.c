@@ -5,6 +5,7 @@
 #define HEX40 "0123456789abcdef0123456789abcdef01234567"
 #define MIRROR "http://127.0.0.1:8080/hf"
 
+/* Pitfalls A4 A24 A31 A32: whatever a person pastes. */
 static const struct {
   const char *text, *repository, *revision, *path;
   gboolean is_guess;

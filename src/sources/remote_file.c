@@ -78,6 +78,19 @@ remote_file_fail_changed (const char *who, const char *what, const char *seen, G
                   "%s no longer has what it listed: its %s is now %.100s; push again", who, what, seen);
 }
 
+gboolean
+remote_file_is_page (const char *content_type)
+{
+  return content_type != NULL && g_ascii_strncasecmp (content_type, "text/html", strlen ("text/html")) == 0;
+}
+
+gboolean
+remote_file_fail_page (GError **error)
+{
+  return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer",
+                  "a web page came instead of the file: does a proxy want a login?");
+}
+
 /* Follows the hub's own redirects; stops before the first that leads elsewhere, because what is said about the file is
  * said before it. */
 static gboolean
@@ -127,7 +140,7 @@ start_part (Take *take, GHashTable *headers, GError **error)
   if (!http_content_range_parse (g_hash_table_lookup (headers, "content-range"), &first, &last, &total, error))
     return FALSE;
   if (total != G_MAXUINT64 && total != take->remote->size_bytes)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt",
+    return am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt",
                     "%s lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT
                     " are there: the source is damaged",
                     take->remote->klass->who, take->remote->size_bytes, total);
@@ -142,19 +155,15 @@ start_part (Take *take, GHashTable *headers, GError **error)
 static gboolean
 start_whole (Take *take, GHashTable *headers, GError **error)
 {
-  const char *encoding = g_hash_table_lookup (headers, "content-encoding");
   const char *length = g_hash_table_lookup (headers, "content-length");
   guint64 size;
   take->skip_bytes = take->offset_bytes + take->done;
-  if (encoding != NULL && g_ascii_strcasecmp (encoding, "identity") != 0)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt",
-                    "the source compresses it (%.40s) though it was "
-                    "asked not to",
-                    encoding);
   if (length != NULL && text_parse_u64 (length, &size) && size != take->remote->size_bytes)
-    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceCorrupt",
-                    "%s lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT " come: the source is damaged",
-                    take->remote->klass->who, take->remote->size_bytes, size);
+    return remote_file_is_page (g_hash_table_lookup (headers, "content-type"))
+             ? remote_file_fail_page (error)
+             : am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt",
+                        "%s lists %" G_GUINT64_FORMAT " bytes, but %" G_GUINT64_FORMAT " come: the source is damaged",
+                        take->remote->klass->who, take->remote->size_bytes, size);
   if (take->skip_bytes > MAX_SKIP_BYTES)
     return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "WrongRange",
                     "the source cannot send a part of a file, which a "
@@ -166,7 +175,11 @@ static gboolean
 on_start (Ctx *ctx, gpointer data, guint status, GHashTable *headers, GError **error)
 {
   Take *take = data;
+  const char *encoding = g_hash_table_lookup (headers, "content-encoding");
   take->skip_bytes = 0;
+  if (encoding != NULL && g_ascii_strcasecmp (encoding, "identity") != 0)
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, "HubAnswer",
+                    "the source compresses it (%.40s) though it was asked not to", encoding);
   return status == 206 ? start_part (take, headers, error) : start_whole (take, headers, error);
 }
 

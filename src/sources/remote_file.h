@@ -34,9 +34,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (RemoteFile, remote_file_free)
 guint64 remote_file_size (const RemoteFile *self);
 FetchGate *remote_file_gate (const RemoteFile *self); /* or NULL */
 /* Fills `buffer` with [offset, offset + size) of the file, which the caller knows to be inside of it. Blocks. Errors: those
- * of the class; HubAnswer when the hub redirects nowhere, HubForbidden when access is refused where the bytes are, with a
- * new address too; FAILED_PRECONDITION SourceCorrupt when what is there has another size than was listed, SourceChanged,
- * WrongRange; UNAVAILABLE after some attempts without a byte. */
+ * of the class; HubAnswer when the hub redirects nowhere, or a web page or compressed bytes come, HubForbidden when access
+ * is refused where the bytes are, with a new address too; DATA_LOSS SourceCorrupt when what is there has another size than
+ * was listed; FAILED_PRECONDITION SourceChanged, WrongRange; UNAVAILABLE after some attempts without a byte. */
 gboolean remote_file_read (Ctx *ctx, RemoteFile *self, guint64 offset_bytes, guint8 *buffer, gsize size,
                            GError **error);
 /* The same; `arrived` hears now and then how much of it is in the buffer for good. */
@@ -45,3 +45,7 @@ gboolean remote_file_stream (Ctx *ctx, RemoteFile *self, guint64 offset_bytes, g
                              RemoteArrived arrived, gpointer data, GError **error);
 /* FAILED_PRECONDITION (reason SourceChanged): what `who` says now is not what it listed. Returns FALSE. */
 gboolean remote_file_fail_changed (const char *who, const char *what, const char *seen, GError **error);
+/* Whether an answer of this type (or NULL), whose size is not the file's, is a web page. */
+gboolean remote_file_is_page (const char *content_type);
+/* FAILED_PRECONDITION (reason HubAnswer): such a page came. Returns FALSE. */
+gboolean remote_file_fail_page (GError **error);

