@@ -65,6 +65,12 @@ find_format (const Artifact *artifact, ModelFormat *out_format, GError **error)
       if (layer->codec != MODELPACK_RAW)
         return am_fail (error, AM_ERROR_UNIMPLEMENTED, NULL, "its files are inside archives");
       g_array_append_val (files, file);
+      /* Which variant its weights are of was chosen when it was pushed. */
+      if (g_strcmp0 (layer->path, "model_index.json") == 0)
+        {
+          *out_format = MODEL_FORMAT_DIFFUSERS;
+          return TRUE;
+        }
     }
   g_autoptr (FileSelection) selection = file_selection_new ((const SourceFile *) files->data, files->len, NULL,
                                                             error);
