@@ -24,7 +24,7 @@ static const struct {
   AmErrorCode code;   /* 0: any */
   const char *remedy;
 } remedies[] = {
-  { "InsufficientStorage", 0, "free some space, or choose a directory on a larger disk" },
+  { "InsufficientStorage", 0, "free some space there, or choose a place with more of it" },
   { "ReadOnlyStorage", 0, "choose a place that can be written to" },
   { "ChunkMissing", 0, MEND },
   { "CHUNK_UNKNOWN", 0, MEND },

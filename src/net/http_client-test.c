@@ -117,6 +117,8 @@ test_words (void)
       "TlsExpected", "write https://" },
     { 400, "text/html", "<p>The plain HTTP request was sent to HTTPS port</p>", AM_ERROR_FAILED_PRECONDITION,
       "TlsExpected", "write https://" },
+    { 507, "application/json", "{\"errors\":[{\"code\":\"TOOMANYREQUESTS\",\"message\":\"full\"}]}",
+      AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage", "status 507: full" },
     { 407, "text/html", "<html>", AM_ERROR_UNAUTHENTICATED, "ProxyLogin", "the proxy asks for a login" },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)

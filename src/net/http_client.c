@@ -293,7 +293,7 @@ send_once (Call *self, const char *method, gboolean sends_body, const HttpUrl *u
     .sends_body = sends_body,
     .no_progress_timeout_ms = self->client->config.no_progress_timeout_ms,
     .loop = self->client->loop,
-    .ca_file = self->client->config.ca_file,
+    .ca_file = self->client->config.ca_pem != NULL ? "its configuration" : self->client->config.ca_file,
     .proxy = self->client->config.proxy,
   };
   gboolean done = http_transfer_run (&transfer, &self->failure, error);

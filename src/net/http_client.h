@@ -83,6 +83,8 @@ const char *http_reply_header (const HttpReply *self, const char *lower_case_nam
 char *http_origin (const char *url);
 /* `url` with "name=value" added to its query. `value` must need no escaping. Caller frees. */
 char *http_url_with (const char *url, const char *name, const char *value);
+/* A copy of what a server says without the queries of addresses in it: they may be signatures or tokens. Caller frees. */
+char *http_hide_queries (const char *text);
 /* 301, 302, 303, 307 or 308. */
 gboolean http_status_is_redirect (guint status);
 

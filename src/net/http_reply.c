@@ -125,9 +125,8 @@ read_xml_text (const char *text)
   return message != NULL ? message : g_steal_pointer (&code);
 }
 
-/* A query may be a signature or a token: whatever echoes an address loses it. */
-static char *
-without_queries (const char *text)
+char *
+http_hide_queries (const char *text)
 {
   GString *out = g_string_new (NULL);
   while (*text != '\0')
@@ -155,7 +154,7 @@ read_text (const HttpReply *reply)
     return NULL;
   g_autofree char *text = g_utf8_make_valid (data, (gssize) MIN (size, is_xml ? MAX_XML_BYTES : MAX_DETAIL_BYTES));
   g_autofree char *told = is_xml ? read_xml_text (text) : g_steal_pointer (&text);
-  return told != NULL ? g_strstrip (g_strdelimit (without_queries (told), "\r\n\t", ' ')) : NULL;
+  return told != NULL ? g_strstrip (g_strdelimit (http_hide_queries (told), "\r\n\t", ' ')) : NULL;
 }
 
 /* What servers answer to HTTP where they speak TLS: Go's, nginx, Apache. */
@@ -203,7 +202,8 @@ http_reply_fail (const HttpReply *reply, const char *method, const char *display
   if (message != NULL && strlen (message) > MAX_DETAIL_BYTES)
     message[MAX_DETAIL_BYTES] = '\0';
   gboolean detailed = message != NULL && *message != '\0';
-  am_fail (&made, code_of (reply->status), code, "%s %s: status %u%s%s", method, display_url, reply->status,
+  const char *reason = reply->status == 507 ? "InsufficientStorage" : code; /* which no OCI code says */
+  am_fail (&made, code_of (reply->status), reason, "%s %s: status %u%s%s", method, display_url, reply->status,
            detailed ? ": " : "", detailed ? message : "");
   gint64 limit_ms = reply->status == 429 ? http_rate_limit_ms (http_reply_header (reply, "ratelimit")) : 0;
   am_error_set_retry_after_ms (made, limit_ms > 0 ? limit_ms

@@ -36,8 +36,8 @@ typedef struct {
   struct curl_slist *headers;
   gboolean sends_body;
   gint64 no_progress_timeout_ms;
-  HttpLoop *loop; /* NULL: carried out on the calling thread, with the handle's own connections */
-  const char *ca_file; /* NULL: the system's */
+  HttpLoop *loop;      /* NULL: carried out on the calling thread, with the handle's own connections */
+  const char *ca_file; /* where those stand that are trusted, for messages; NULL: the system's */
   const char *proxy;   /* NULL: the environment's */
 
   guint status;

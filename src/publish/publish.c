@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/workers.h"
 #include "domain/model_task.h"
+#include "publish/source_reader.h"
 
 #define LOADED_FILE_LIMIT_BYTES (256u << 20) /* a shard index; formats-safetensors-diffusers.md 2 */
 /* Files on their way at once: so many, and as many small ones, which are little more than round trips. */
@@ -152,19 +153,36 @@ resume_key_of (const Moving *moving, const Digest *expected)
                           expected != NULL ? " " : "", expected != NULL ? digest_format (expected, text) : "");
 }
 
+/* What the source is to blame for is said of the source. Takes `failure` over. */
+static gboolean
+fail_file (const Run *run, const Reader *reader, GError *failure, GError **error)
+{
+  const GError *problem = source_reader_problem (reader);
+  if (problem == NULL)
+    {
+      g_propagate_error (error, failure);
+      return FALSE;
+    }
+  g_propagate_prefixed_error (error, g_error_copy (problem), "%s: ", run->plan->source->display);
+  g_error_free (failure);
+  return FALSE;
+}
+
 static gboolean
 push_file (Ctx *ctx, FileProgress *progress, Moving *moving, const Digest *expected, GError **error)
 {
   const Run *run = progress->run;
-  g_autoptr (Reader) reader = model_source_open (run->plan->source, moving->file->path, error);
+  g_autoptr (Reader) reader = source_reader_new (model_source_open (run->plan->source, moving->file->path, error));
   g_autofree char *resume_key = resume_key_of (moving, expected);
+  GError *failure = NULL;
   progress->position_bytes = 0;
   if (reader == NULL)
     return FALSE;
   if (reader->size_bytes != moving->file->size_bytes)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "its size changed while it was being published");
   return repository_push_blob (ctx, run->repository, reader, expected, resume_key, on_progress, progress,
-                               &moving->digest, error);
+                               &moving->digest, &failure)
+         || fail_file (run, reader, failure, error);
 }
 
 /* Bytes that do not match what their source states may have been damaged on the way: they are read once more, from the
@@ -189,7 +207,8 @@ move_file (Ctx *ctx, Run *run, Moving *moving, GError **error)
   if (done)
     transfer_file_done (run->events, target);
   else if (is_damaged)
-    am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt", "its bytes do not match the SHA-256 that its source states");
+    am_fail (error, AM_ERROR_DATA_LOSS, "SourceCorrupt",
+             "%s: its bytes do not match the SHA-256 that its source states", run->plan->source->display);
   return done;
 }
 

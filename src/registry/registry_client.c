@@ -258,7 +258,9 @@ static const struct {
 static const char *
 find_remedy (const RegistryClient *self, const GError *error)
 {
-  if (self->plain_http && am_error_has_reason (error, "NoAnswer"))
+  /* The words that go with such a status are not sent in answer to HEAD. */
+  gboolean is_bare_refusal = am_error_is (error, AM_ERROR_INVALID_ARGUMENT) && am_error_reason (error) == NULL;
+  if (self->plain_http && (am_error_has_reason (error, "NoAnswer") || is_bare_refusal))
     return NO_TLS_REMEDY;
   for (guint i = 0; i < G_N_ELEMENTS (remedies); i++)
     if (am_error_is (error, remedies[i].code)

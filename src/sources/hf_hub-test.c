@@ -156,8 +156,8 @@ static const struct {
     "HubUnauthorized", "does not accept the token" },
   { "403 x", "X-Error-Message: Access to this resource is disabled.\r\n", "", NULL, AM_ERROR_PERMISSION_DENIED,
     "HubForbidden", "disabled by the hub" },
-  { "403 x", "", "{\"errors\":[{\"message\":\"no way\"}]}", "t", AM_ERROR_PERMISSION_DENIED, "HubForbidden",
-    "no way" },
+  { "403 x", "", "{\"errors\":[{\"message\":\"no way to /x?token=SECRET\"}]}", "t", AM_ERROR_PERMISSION_DENIED,
+    "HubForbidden", "no way to /x?" },
   { "404 x", "X-Error-Code: RevisionNotFound\r\n", "", NULL, AM_ERROR_NOT_FOUND, "HubRevisionNotFound",
     "no such branch" },
   { "404 x", "X-Error-Code: RepoNotFound\r\n", "", "t", AM_ERROR_NOT_FOUND, "HubNotFound", "check the name" },
@@ -185,6 +185,7 @@ test_refusals (void)
       g_assert_cmpstr (am_error_reason (error), ==, refusals[i].reason);
       g_assert_nonnull (strstr (error->message, refusals[i].says));
       g_assert_nonnull (strstr (error->message, "owner/name"));
+      g_assert_null (strstr (error->message, "SECRET"));
     }
 }
 

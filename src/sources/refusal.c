@@ -21,7 +21,8 @@ static const struct {
 static char *
 one_line (const char *text, gsize size)
 {
-  char *line = g_utf8_make_valid (text, (gssize) MIN (size, DETAIL_MAX_BYTES));
+  g_autofree char *valid = g_utf8_make_valid (text, (gssize) MIN (size, DETAIL_MAX_BYTES));
+  char *line = http_hide_queries (valid);
   for (char *c = line; *c != '\0'; c++)
     if (g_ascii_iscntrl (*c))
       *c = ' ';

@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -117,6 +118,14 @@ def tree(folder):
     """Relative path -> content of every file below a folder."""
     folder = pathlib.Path(folder)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def wait_for_chunks(store, process, count=2, timeout=60):
+    """Until the store in a folder has so many chunks, of which an interrupted push can make use."""
+    end = time.monotonic() + timeout
+    while sum(path.is_file() for path in (pathlib.Path(store) / "_ai_models" / "chunks").rglob("*")) < count:
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from harness import servers
 from servers.hf_hub import Hub
 
-from .conftest import CONFIG, gguf_bytes, random_tensors, safetensors_bytes, tree, write_model
+from .conftest import CONFIG, gguf_bytes, random_tensors, safetensors_bytes, tree, wait_for_chunks, write_model
 
 MODEL = "owner/name"
 
@@ -275,7 +275,7 @@ def test_a_push_that_is_killed_goes_on(ai, hub, big, tmp_path):
         while not any(first > 24 << 20 for first in first_bytes(hub.asked("cdn", "GET"))):
             assert running.poll() is None
             time.sleep(0.05)
-        time.sleep(0.3)
+        wait_for_chunks(tmp_path / "registry", running)
         running.send_signal(signal.SIGKILL)
         running.wait()
         slow.left, before = 0, len(hub.asked("cdn", "GET"))
@@ -294,7 +294,7 @@ def test_a_resumed_push_of_damaged_content_fails(ai, hub, big, tmp_path):
         while not any(first > 24 << 20 for first in first_bytes(hub.asked("cdn", "GET"))):
             assert running.poll() is None
             time.sleep(0.05)
-        time.sleep(0.3)
+        wait_for_chunks(tmp_path / "registry", running)
         running.send_signal(signal.SIGKILL)
         running.wait()
         fault.left = 0

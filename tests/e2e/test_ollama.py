@@ -308,7 +308,7 @@ def test_71_an_empty_body(ai, registry, big):
     """Its hash, e3b0c442..., is what another client complained about."""
     registry.add(NAME, [("model", big)])
     registry.fail("large", "model", times=1000, status=200)
-    message = refused(ai, registry, "SourceCorrupt")
+    message = refused(ai, registry, "SourceCorrupt", status=7)
     assert FILE in message and str(len(big)) in message
 
 
@@ -416,10 +416,10 @@ def test_every_request_fails_once(tmp_path, how):
 
 
 STAYING = {
-    "longer": ("large", {"total": 5}, "SourceCorrupt", 3),
+    "longer": ("large", {"total": 5}, "SourceCorrupt", 7),
     "refused": ("large", {"status": 403, "body": b"no entry"}, "HubForbidden", 5),
     "gone": ("blob", {"status": 404}, "HubNotFound", 4),
-    "page for a part": ("large", {"status": 200, "body": b"<html></html>"}, "SourceCorrupt", 3),
+    "page for a part": ("large", {"status": 200, "body": b"<html></html>"}, "SourceCorrupt", 7),
     "registry down": ("manifest", {"status": 503}, "HubTrouble", 8),
     "rate limit": ("manifest", {"status": 429, "headers": {"Retry-After": "0"}}, "HubRateLimited", 8),
     "bad name": ("manifest", {"status": 400}, "HubNotFound", 3),
@@ -458,7 +458,7 @@ def test_shorter_than_the_manifest_says(ai, registry, big):
     model = registry.add(NAME, [("model", big)])
     model.layers[0].data = big[:-100]
     model.layers[0].digest = model.manifest["layers"][0]["digest"]
-    assert "damaged" in refused(ai, registry, "SourceCorrupt")
+    assert "damaged" in refused(ai, registry, "SourceCorrupt", status=7)
 
 
 def test_too_large_to_be_what_they_are(ai, registry):
