@@ -400,50 +400,6 @@ take_raw (Ctx *ctx, UploadSession *self, const guint8 *data, gsize size, GError 
   return feed (ctx, self, head->data, head->len, error) && feed (ctx, self, data + n, size - n, error);
 }
 
-static gboolean
-tail_header (gpointer data, const ChunkHeader *header, GError **error)
-{
-  return TRUE;
-}
-
-static gboolean
-tail_stripe (gpointer data, const guint8 *stored, gsize stored_size, const guint8 *decoded, gsize decoded_size,
-             GError **error)
-{
-  g_byte_array_append (data, decoded, (guint) decoded_size);
-  return TRUE;
-}
-
-static gboolean
-tail_end (gpointer data, GError **error)
-{
-  return TRUE;
-}
-
-/* Decoded bytes of the parked tail. */
-static GByteArray *
-read_tail (Ctx *ctx, UploadSession *self, GError **error)
-{
-  static const ChunkParserEvents events = { tail_header, tail_stripe, tail_end };
-  g_autofree char *key = upload_tail_key (self->id, &self->state);
-  g_autoptr (GByteArray) decoded = g_byte_array_new ();
-  g_autoptr (GBytes) stored = object_store_get (ctx, objects_of (self), key, CHUNK_PLAN_HEADER_LIMIT_BYTES, error);
-  if (stored == NULL)
-    return NULL;
-  gsize size;
-  const guint8 *bytes = g_bytes_get_data (stored, &size);
-  g_autoptr (ChunkParser) parser = chunk_parser_new (&events, decoded);
-  if (self->state.tail == UPLOAD_TAIL_RAW)
-    g_byte_array_append (decoded, bytes, (guint) size);
-  else if (!chunk_parser_feed (parser, bytes, size, error))
-    return NULL;
-  guint8 actual[CHUNK_DIGEST_SIZE];
-  blake3_of (decoded->data, decoded->len, actual);
-  if (decoded->len != self->state.tail_bytes || memcmp (actual, self->state.tail_digest, sizeof actual) != 0)
-    return am_fail_null (error, AM_ERROR_DATA_LOSS, "ChunkCorrupt", "object %s is damaged", key);
-  return g_steal_pointer (&decoded);
-}
-
 /* Reads the parked tail back through the ordinary way in. */
 static gboolean
 unpark (Ctx *ctx, UploadSession *self, GError **error)
@@ -451,7 +407,7 @@ unpark (Ctx *ctx, UploadSession *self, GError **error)
   GError *problem = NULL;
   if (!self->tail_parked)
     return TRUE;
-  g_autoptr (GByteArray) tail = read_tail (ctx, self, &problem);
+  g_autoptr (GByteArray) tail = upload_tail_read (ctx, objects_of (self), self->id, &self->state, &problem);
   if (tail == NULL)
     return fail_lost (ctx, self, problem, error);
   self->tail_parked = FALSE;

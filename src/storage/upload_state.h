@@ -37,6 +37,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (UploadState, upload_state_clear)
 char *upload_prefix (const char *id); /* "_ai_models/uploads/<id>/" */
 char *upload_tail_prefix (const char *id);
 char *upload_tail_key (const char *id, const UploadState *state);
+/* Decoded bytes of the saved tail. NOT_FOUND when it is gone, DATA_LOSS (reason ChunkCorrupt) or INVALID_ARGUMENT
+ * (CHUNK_INVALID) when it is damaged. */
+GByteArray *upload_tail_read (Ctx *ctx, ObjectStore *objects, const char *id, const UploadState *state,
+                              GError **error);
 
 /* The object that keeps `n` chunks, 32 bytes each, from being collected as long as the session lives. */
 gboolean upload_pins_put (Ctx *ctx, ObjectStore *objects, const char *id, const guint8 *digests, gsize n,
