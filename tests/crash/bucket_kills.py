@@ -115,21 +115,27 @@ class BucketSweep(Sweep):
         if status != 0:
             self.cut, self.cut_bytes, self.moved_again = self.cut + 1, self.cut_bytes + model.size_bytes, self.moved_again + moved
 
+    def downtime(self):
+        """Seconds until what was killed comes back; now and then only when the client has given up (None)."""
+        if self.short or self.random.random() < 0.5:
+            return 0
+        return self.random.uniform(0, 10) if self.random.random() < 0.9 else None
+
     def push_and_kill(self, victim, restart):
-        """`victim` and `restart` are called once each: the latter at once, or when the client has ended."""
-        name = f"m{self.step}"
+        """`victim` and `restart` are called once each."""
+        name, downtime = f"m{self.step}", self.downtime()
         model, digest = self.fresh(name)
-        restart_at_once = restart is not None and (self.short or self.random.random() < 0.5)
         with self.client().popen("push", self.source(name), self.reference(name), log=self.folder / "client.log") as client:
             time.sleep(self.moment("push", model))
             status = client.poll()
             victim(client)
-            if restart_at_once:
+            if restart is not None and downtime is not None:
+                time.sleep(downtime)
                 restart()
             ended = clients.wait(client, 300)
         if restart is not None:
             status = ended
-            if not restart_at_once:
+            if downtime is None:
                 restart()
         self.finish(name, model, digest, status)
 
