@@ -132,9 +132,11 @@ class BucketSweep(Sweep):
             if restart is not None and downtime is not None:
                 time.sleep(downtime)
                 restart()
+            begin = time.monotonic()
             ended = clients.wait(client, 300)
         if restart is not None:
             status = ended
+            self.detail = f"down for {'ever' if downtime is None else f'{downtime:.0f} s'}, client ended {time.monotonic() - begin:.0f} s later  "
             if downtime is None:
                 restart()
         self.finish(name, model, digest, status)

@@ -61,7 +61,7 @@ class Sweep:
         (folder / "models").mkdir()
         self.models = self.make_models(folder / "models", short)
         self.port = servers.free_port()
-        self.server, self.acknowledged, self.step = None, {}, 0
+        self.server, self.acknowledged, self.step, self.detail = None, {}, 0, ""
         self.rates = {}  # bytes a second of a clean run, by action
         self.cut, self.moved_again, self.cut_bytes = 0, 0, 0  # of our client's pushes and pulls that were cut
 
@@ -296,7 +296,7 @@ class Sweep:
                 self.new_store()
                 self.time_clean_runs()
             action = self.choose_action()
-            begin = time.monotonic()
+            begin, self.detail = time.monotonic(), ""
             try:
                 action(self)
                 self.check_some()
@@ -306,7 +306,7 @@ class Sweep:
             except (Wrong, clients.CommandFailed, servers.ServerFailed, OSError, clients.http_errors) as error:
                 problem, failed = error, failed + 1
             if problem or not quiet:
-                print(f"{self.step + 1:4} {action.__name__:30} {time.monotonic() - begin:5.1f} s  "
+                print(f"{self.step + 1:4} {action.__name__:30} {time.monotonic() - begin:5.1f} s  {self.detail}"
                       f"{'ok' if problem is None else f'FAILED: {problem}'}", flush=True)
             if problem:
                 self.keep_evidence()
