@@ -19,6 +19,9 @@ void am_log (Ctx *ctx, AmLogLevel level, const char *message, ...) G_GNUC_NULL_T
 #define am_log_warning(ctx, ...) am_log (ctx, AM_LOG_WARNING, __VA_ARGS__)
 #define am_log_error(ctx, ...) am_log (ctx, AM_LOG_ERROR, __VA_ARGS__)
 
+/* The level at which a pause before another attempt is told: somebody would wonder about a long one. */
+#define AM_LOG_PAUSE(delay_ms) ((delay_ms) >= 5000 ? AM_LOG_WARNING : AM_LOG_DEBUG)
+
 /* Short-lived decimal text for a log value: valid until this thread asked for 16 more. */
 const char *am_u64 (guint64 value);
 #define AM_U64(value) am_u64 (value)

@@ -44,7 +44,7 @@ inspect_path (Ctx *ctx, Cli *cli, const char *path, const char *token_file, GErr
   report_number (doc, root, "logicalBytes", plan->total_bytes);
   model_report_source_json (doc, root, plan->source);
   model_report_json (doc, root, plan->profile);
-  model_report_files_json (doc, root, plan->selection);
+  model_report_files_json (doc, root, plan->selection, NULL);
   cli_answer (cli, doc);
   model_report_source_say (cli, plan->source);
   model_report_say (cli, plan->profile);

@@ -102,7 +102,8 @@ static const char *const role_names[] = {
 };
 
 void
-model_report_files_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const FileSelection *selection)
+model_report_files_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const FileSelection *selection,
+                         GHashTable *digests)
 {
   yyjson_mut_val *array = report_array (doc, object, "files");
   for (guint i = 0; i < selection->files->len; i++)
@@ -113,6 +114,9 @@ model_report_files_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const File
       report_number (doc, item, "sizeBytes", file->size_bytes);
       report_text (doc, item, "role", role_names[file->role]);
       report_flag (doc, item, "kept", selected_file_is_kept (file));
+      const Digest *digest = digests != NULL ? g_hash_table_lookup (digests, file->target) : NULL;
+      if (digest != NULL && selected_file_is_kept (file))
+        report_digest (doc, item, "digest", digest);
       report_text (doc, item, "why", file->why);
     }
 }

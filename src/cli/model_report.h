@@ -12,7 +12,8 @@ void model_report_say (Cli *cli, const ModelProfile *profile);
 /* Member source, of a model that comes from a hub: url, revision, within, license. */
 void model_report_source_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const ModelSource *source);
 void model_report_source_say (Cli *cli, const ModelSource *source);
-/* Member files[]: path, size, role, kept, why. */
-void model_report_files_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const FileSelection *selection);
+/* Member files[]: path, size, role, kept, why; of those in `digests` (path -> Digest; may be NULL) the digest. */
+void model_report_files_json (yyjson_mut_doc *doc, yyjson_mut_val *object, const FileSelection *selection,
+                              GHashTable *digests);
 /* The kept files, then what is left out and why. */
 void model_report_files_say (Cli *cli, const FileSelection *selection);

@@ -7,6 +7,7 @@
 #include "cli/source_argument.h"
 #include "cli/target.h"
 #include "publish/publish.h"
+#include "publish/size_estimate.h"
 
 typedef struct {
   gboolean dry_run;
@@ -27,7 +28,8 @@ static const Option options[] = {
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
 static void
-answer (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResult *result)
+answer (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResult *result,
+        guint64 estimated_bytes)
 {
   yyjson_mut_val *root;
   g_autoptr (yyjson_mut_doc) doc = report_new (&root);
@@ -39,14 +41,16 @@ answer (Cli *cli, const char *reference, const PublishPlan *plan, const PublishR
       report_number (doc, root, "movedBytes", result->moved_bytes);
     }
   report_number (doc, root, "logicalBytes", plan->total_bytes);
+  if (result == NULL)
+    report_number (doc, root, "estimatedStoredBytes", estimated_bytes);
   model_report_source_json (doc, root, plan->source);
   model_report_json (doc, root, plan->profile);
-  model_report_files_json (doc, root, plan->selection);
+  model_report_files_json (doc, root, plan->selection, result != NULL ? result->digests : NULL);
   cli_answer (cli, doc);
 }
 
 static void
-say (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResult *result)
+say (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResult *result, guint64 estimated_bytes)
 {
   char digest[DIGEST_STRING_SIZE];
   g_autofree char *size = text_bytes (plan->total_bytes);
@@ -55,7 +59,11 @@ say (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResu
   model_report_files_say (cli, plan->selection);
   if (result == NULL)
     {
-      cli_say (cli, "Nothing was pushed: %u files, %s, would become %s\n", plan->n_files, size, reference);
+      g_autofree char *stored = text_bytes (estimated_bytes);
+      cli_say (
+        cli,
+        "Nothing was pushed: %u files, %s, would become %s\nIt would take about %s in the store (estimated from samples)\n",
+        plan->n_files, size, reference, stored);
       return;
     }
   g_autofree char *moved = text_bytes (result->moved_bytes);
@@ -66,7 +74,7 @@ say (Cli *cli, const char *reference, const PublishPlan *plan, const PublishResu
 static gboolean
 push (Ctx *ctx, Cli *cli, const Target *target, const char *reference, const PublishPlan *plan, GError **error)
 {
-  PublishResult result;
+  g_auto (PublishResult) result = { 0 };
   g_autoptr (Repository) repository = target_open (cli, target, &cli->common.registry, TRUE, error);
   if (repository == NULL)
     return FALSE;
@@ -76,8 +84,8 @@ push (Ctx *ctx, Cli *cli, const Target *target, const char *reference, const Pub
     if (!publish_run (ctx, plan, repository, target->reference->tag, &events, &result, error))
       return FALSE;
   }
-  answer (cli, reference, plan, &result);
-  say (cli, reference, plan, &result);
+  answer (cli, reference, plan, &result, 0);
+  say (cli, reference, plan, &result, 0);
   return TRUE;
 }
 
@@ -98,8 +106,11 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
     return FALSE;
   if (!settings->dry_run)
     return push (ctx, cli, target, arguments[1], plan, error);
-  answer (cli, arguments[1], plan, NULL);
-  say (cli, arguments[1], plan, NULL);
+  guint64 estimated_bytes = 0;
+  if (!publish_plan_estimate (ctx, plan, &estimated_bytes, error))
+    return FALSE;
+  answer (cli, arguments[1], plan, NULL, estimated_bytes);
+  say (cli, arguments[1], plan, NULL, estimated_bytes);
   return TRUE;
 }
 

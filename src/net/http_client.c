@@ -426,8 +426,8 @@ http_client_call (Ctx *ctx, HttpClient *self, const HttpCall *call, HttpReply *o
       gint64 delay_ms = backoff_ms (self, n, failure);
       if (ctx_remaining_ms (ctx) <= delay_ms)
         break; /* better the reason than "deadline exceeded" */
-      am_log_debug (ctx, "request failed, trying again", "err", failure->message, "delay_ms",
-                    AM_U64 ((guint64) delay_ms), NULL);
+      am_log (ctx, AM_LOG_PAUSE (delay_ms), "request failed, trying again after a pause", "err", failure->message,
+              "delay_ms", AM_U64 ((guint64) delay_ms), NULL);
       g_clear_error (&failure);
       http_reply_clear (&reply);
       state.failure = HTTP_FAILED_FINALLY;

@@ -289,6 +289,12 @@ put_manifest (Ctx *ctx, Run *run, const char *tag, Digest *out_digest, GError **
          && repository_put_manifest (ctx, run->repository, tag, OCI_MANIFEST, manifest, out_digest, error);
 }
 
+void
+publish_result_clear (PublishResult *self)
+{
+  g_clear_pointer (&self->digests, g_hash_table_unref);
+}
+
 gboolean
 publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const char *tag, const TransferEvents *events,
              PublishResult *out_result, GError **error)
@@ -313,6 +319,12 @@ publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const ch
   if (!done)
     return FALSE;
   result.moved_bytes = run.moved_bytes;
+  result.digests = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
+  for (guint i = 0; i < moving->len; i++)
+    {
+      const Moving *each = &g_array_index (moving, Moving, i);
+      g_hash_table_insert (result.digests, each->file->target, g_memdup2 (&each->digest, sizeof each->digest));
+    }
   *out_result = result;
   return TRUE;
 }

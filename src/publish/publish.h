@@ -29,7 +29,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (PublishPlan, publish_plan_free)
 typedef struct {
   Digest digest; /* of the manifest */
   guint64 logical_bytes, moved_bytes;
+  GHashTable *digests; /* of the kept files: borrowed target of the plan -> Digest */
 } PublishResult;
+void publish_result_clear (PublishResult *self);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (PublishResult, publish_result_clear)
 
 /* Blocks until the artifact is visible under `tag` (NULL: by digest only). Interrupted, it goes on in a later
  * call where the repository allows. `events` may be NULL. */

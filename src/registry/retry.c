@@ -1,5 +1,7 @@
 #include "registry/retry.h"
 
+#include "base/log.h"
+
 #define BASE_MS 250
 #define MAX_MS 10000
 
@@ -38,5 +40,7 @@ retry_wait (Ctx *ctx, Retry *self, const GError *failure, GError **error)
         g_propagate_error (error, g_error_copy (failure));
       return FALSE;
     }
+  am_log (ctx, AM_LOG_PAUSE (delay_ms), "a transfer broke, going on after a pause", "err", failure->message,
+          "delay_ms", AM_U64 ((guint64) delay_ms), NULL);
   return ctx_sleep_ms (ctx, delay_ms, error);
 }

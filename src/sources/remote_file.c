@@ -255,8 +255,8 @@ wait_to_retry (Ctx *ctx, const RemoteFile *self, guint n_failures, const GError 
   gint64 wished_ms = am_error_retry_after_ms (failure);
   gint64 ceiling_ms = MIN (self->retry_base_ms << MIN (n_failures, 10), MAX_BACKOFF_MS);
   gint64 delay_ms = wished_ms > 0 ? wished_ms : (gint64) g_random_double_range (0, (double) ceiling_ms + 1);
-  am_log_debug (ctx, "reading a remote file failed, going on", "path", self->name, "err", failure->message,
-                "delay_ms", AM_U64 ((guint64) delay_ms), NULL);
+  am_log (ctx, AM_LOG_PAUSE (delay_ms), "reading a remote file failed, going on after a pause", "path", self->name,
+          "err", failure->message, "delay_ms", AM_U64 ((guint64) delay_ms), NULL);
   return ctx_sleep_ms (ctx, delay_ms, error);
 }
 

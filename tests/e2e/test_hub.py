@@ -62,14 +62,14 @@ def test_content_that_is_there_is_not_read(ai, hub, big):
     assert len(hub.asked("cdn")) - before <= 2  # the header
 
 
-def test_dry_run_reads_headers_only(ai, hub, big):
+def test_dry_run_reads_little(ai, hub, big):
     hub.add(MODEL, big)
     answer = push(ai, hub, MODEL, "m", "--dry-run").json
     kept = {file["path"] for file in answer["files"] if file["kept"]}
     assert answer["dryRun"] and kept == {"config.json", "tokenizer_config.json", "model.safetensors"}
     assert answer["logicalBytes"] > 60 << 20 and answer["architecture"] == "LlamaForCausalLM"
     sizes = [request["headers"]["Range"] for request in hub.asked("cdn", "GET")]
-    assert len(sizes) <= 2 and ai("list", "--json").json["models"] == []
+    assert len(sizes) <= 10 and ai("list", "--json").json["models"] == []  # headers, and samples of the weights
 
 
 def test_inspect(ai, hub, model):
