@@ -77,26 +77,12 @@ forget (Ctx *ctx, UploadSession *self, GError **error)
   return !self->has_objects || object_store_remove_prefix (ctx, objects_of (self), prefix, error);
 }
 
-/* Like a UUID, but the same for the same text. */
-static void
-name_session (const char *repository, const char *key, char out_id[UPLOAD_ID_LENGTH + 1])
-{
-  g_autofree char *text = g_strdup_printf ("%s\n%s", repository, key);
-  Digest digest;
-  char hex[2 * DIGEST_MAX_BYTES + 1];
-  digest_of (DIGEST_SHA256, text, strlen (text), &digest);
-  digest_hex (&digest, hex);
-  /* Version 8, variant 2: made by another rule than those of RFC 9562. */
-  g_snprintf (out_id, UPLOAD_ID_LENGTH + 1, "%.8s-%.4s-8%.3s-a%.3s-%.12s", hex, hex + 8, hex + 12, hex + 15,
-              hex + 18);
-}
-
 UploadSession *
 upload_session_named (Ctx *ctx, BlobStore *blobs, const char *repository, const char *key, GError **error)
 {
   char id[UPLOAD_ID_LENGTH + 1];
   g_autoptr (GError) problem = NULL;
-  name_session (repository, key, id);
+  upload_name (repository, key, id);
   UploadSession *found = upload_session_open (ctx, blobs, repository, id, &problem);
   if (found != NULL)
     return found;

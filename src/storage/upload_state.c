@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "storage/chunk_frame.h"
 #include "storage/chunk_plan.h"
@@ -52,6 +53,19 @@ char *
 upload_prefix (const char *id)
 {
   return g_strdup_printf (UPLOADS_PREFIX "%s/", id);
+}
+
+void
+upload_name (const char *repository, const char *key, char out_id[UPLOAD_ID_LENGTH + 1])
+{
+  g_autofree char *text = g_strdup_printf ("%s\n%s", repository, key);
+  Digest digest;
+  char hex[2 * DIGEST_MAX_BYTES + 1];
+  digest_of (DIGEST_SHA256, text, strlen (text), &digest);
+  digest_hex (&digest, hex);
+  /* Version 8, variant 2: made by another rule than those of RFC 9562. */
+  g_snprintf (out_id, UPLOAD_ID_LENGTH + 1, "%.8s-%.4s-8%.3s-a%.3s-%.12s", hex, hex + 8, hex + 12, hex + 15,
+              hex + 18);
 }
 
 char *

@@ -34,6 +34,8 @@ void upload_state_init (UploadState *self);
 void upload_state_clear (UploadState *self);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (UploadState, upload_state_clear)
 
+/* The id of a session that follows from a text: like a UUID, but the same for the same text. */
+void upload_name (const char *repository, const char *key, char out_id[UPLOAD_ID_LENGTH + 1]);
 char *upload_prefix (const char *id); /* "_ai_models/uploads/<id>/" */
 char *upload_tail_prefix (const char *id);
 char *upload_tail_key (const char *id, const UploadState *state);
