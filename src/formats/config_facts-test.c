@@ -152,62 +152,68 @@ test_families (void)
 #define BERT(rest) "{\"architectures\":[\"BertModel\"],\"model_type\":\"bert\"," rest "}"
 
 /* formats-config-facts.md 3, 4; pitfalls B44 B45 B46. */
+static const struct {
+  const char *text;
+  ContextHints hints;
+  guint64 context;
+  FactOrigin origin;
+} contexts[] = {
+  { LLAMA ("\"max_position_embeddings\":4096,\"rope_scaling\":null"), { 0 }, 4096, FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":4096,\"rope_scaling\":{\"type\":\"linear\",\"factor\":8.0}"),
+    { 0 },
+    32768,
+    FACT_DERIVED },
+  { LLAMA ("\"max_position_embeddings\":4096,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":null}"),
+    { 0 },
+    4096,
+    FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":32768,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
+           "\"original_max_position_embeddings\":32768}"),
+    { 0 },
+    131072,
+    FACT_DERIVED },
+  { LLAMA ("\"max_position_embeddings\":131072,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":32.0}"),
+    { 0 },
+    131072,
+    FACT_READ },
+  { LLAMA (
+      "\"max_position_embeddings\":8192,\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":2},"
+      "\"sliding_attention\":{\"rope_type\":\"default\"}}"),
+    { 0 },
+    16384,
+    FACT_DERIVED },
+  { LLAMA ("\"max_position_embeddings\":8192,\"rope_scaling\":{\"type\":\"mrope\",\"factor\":8}"),
+    { 0 },
+    8192,
+    FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":\"4096\""), { 0 }, 4096, FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":4096.0"), { 0 }, 4096, FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":true"), { 0 }, 0, FACT_UNKNOWN },
+  { LLAMA ("\"max_position_embeddings\":4096,\"text_config\":{\"max_position_embeddings\":null,\"vocab_size\":1}"),
+    { 0 },
+    4096,
+    FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":4096,\"model_max_length\":1000000000000000"), { 0 }, 4096, FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":-1"), { 0 }, 0, FACT_UNKNOWN },
+  { LLAMA ("\"max_position_embeddings\":1000000000000000019884624838656"), { 0 }, 0, FACT_UNKNOWN },
+  { LLAMA ("\"max_position_embeddings\":1,\"max_position_embeddings\":4096"), { 0 }, 4096, FACT_READ },
+  { LLAMA ("\"max_position_embeddings\":163840"), { 16384, 0 }, 163840, FACT_READ }, /* DeepSeek-R1's tokenizer */
+  { LLAMA ("\"x\":1"), { 16384, 0 }, 16384, FACT_READ },
+  { BERT ("\"max_position_embeddings\":512"), { 128, 0 }, 128, FACT_READ },
+  { BERT ("\"max_position_embeddings\":512"), { 512, 256 }, 256, FACT_READ },
+  { BERT ("\"max_position_embeddings\":512"), { 0, 8192 }, 512, FACT_READ },
+};
+
 static void
 test_context (void)
 {
-  static const struct {
-    const char *text;
-    ContextHints hints;
-    guint64 context;
-    FactOrigin origin;
-  } cases[] = {
-    { LLAMA ("\"max_position_embeddings\":4096,\"rope_scaling\":null"), { 0 }, 4096, FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":4096,\"rope_scaling\":{\"type\":\"linear\",\"factor\":8.0}"),
-      { 0 },
-      32768,
-      FACT_DERIVED },
-    { LLAMA ("\"max_position_embeddings\":4096,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":null}"),
-      { 0 },
-      4096,
-      FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":32768,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0,"
-             "\"original_max_position_embeddings\":32768}"),
-      { 0 },
-      131072,
-      FACT_DERIVED },
-    { LLAMA ("\"max_position_embeddings\":131072,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":32.0}"),
-      { 0 },
-      131072,
-      FACT_READ },
-    { LLAMA (
-        "\"max_position_embeddings\":8192,\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":2},"
-        "\"sliding_attention\":{\"rope_type\":\"default\"}}"),
-      { 0 },
-      16384,
-      FACT_DERIVED },
-    { LLAMA ("\"max_position_embeddings\":8192,\"rope_scaling\":{\"type\":\"mrope\",\"factor\":8}"),
-      { 0 },
-      8192,
-      FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":\"4096\""), { 0 }, 4096, FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":4096.0"), { 0 }, 4096, FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":true"), { 0 }, 0, FACT_UNKNOWN },
-    { LLAMA ("\"max_position_embeddings\":-1"), { 0 }, 0, FACT_UNKNOWN },
-    { LLAMA ("\"max_position_embeddings\":1000000000000000019884624838656"), { 0 }, 0, FACT_UNKNOWN },
-    { LLAMA ("\"max_position_embeddings\":1,\"max_position_embeddings\":4096"), { 0 }, 4096, FACT_READ },
-    { LLAMA ("\"max_position_embeddings\":163840"), { 16384, 0 }, 163840, FACT_READ }, /* DeepSeek-R1's tokenizer */
-    { LLAMA ("\"x\":1"), { 16384, 0 }, 16384, FACT_READ },
-    { BERT ("\"max_position_embeddings\":512"), { 128, 0 }, 128, FACT_READ },
-    { BERT ("\"max_position_embeddings\":512"), { 512, 256 }, 256, FACT_READ },
-    { BERT ("\"max_position_embeddings\":512"), { 0, 8192 }, 512, FACT_READ },
-  };
-  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+  for (guint i = 0; i < G_N_ELEMENTS (contexts); i++)
     {
-      g_test_message ("%s", cases[i].text);
-      g_autoptr (ModelFacts) facts = facts_of (cases[i].text, cases[i].hints);
-      g_assert_cmpuint (facts->context_tokens, ==, cases[i].context);
-      g_assert_cmpint (facts->context_origin, ==, cases[i].origin);
-      g_assert_true ((facts->context_source != NULL) == (cases[i].context != 0));
+      g_test_message ("%s", contexts[i].text);
+      g_autoptr (ModelFacts) facts = facts_of (contexts[i].text, contexts[i].hints);
+      g_assert_cmpuint (facts->context_tokens, ==, contexts[i].context);
+      g_assert_cmpint (facts->context_origin, ==, contexts[i].origin);
+      g_assert_true ((facts->context_source != NULL) == (contexts[i].context != 0));
     }
 }
 
