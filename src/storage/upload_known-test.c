@@ -107,6 +107,43 @@ test_cost (StorageFixture *self, gconstpointer data)
   g_assert_cmpuint (cost_of_asking (self, large), ==, cost_of_asking (self, small));
 }
 
+typedef struct {
+  UploadSession *session;
+  gint is_over; /* atomic */
+} Saving;
+
+static gpointer
+save_again_and_again (gpointer data)
+{
+  Saving *self = data;
+  g_autoptr (GError) error = NULL;
+  for (guint i = 0; i < 1500; i++)
+    {
+      fixture_assert_ok (upload_session_write (NULL, self->session, "x", 1, &error), error);
+      fixture_assert_ok (upload_session_save (NULL, self->session, &error), error);
+    }
+  g_atomic_int_set (&self->is_over, TRUE);
+  return NULL;
+}
+
+/* While one state takes another's place, a listing of the folder may see neither. */
+static void
+test_a_session_that_is_saved_meanwhile (StorageFixture *self, gconstpointer data)
+{
+  g_autoptr (UploadSession) session = upload_session_new (self->blobs, REPOSITORY);
+  save_new (self, session);
+  Saving saving = { .session = session };
+  GThread *thread = g_thread_new ("saving", save_again_and_again, &saving);
+  while (!g_atomic_int_get (&saving.is_over))
+    {
+      g_autoptr (GError) error = NULL;
+      g_autofree char *owner = upload_state_repository (NULL, self->fs, upload_session_id (session), &error);
+      g_assert_no_error (error);
+      g_assert_cmpstr (owner, ==, REPOSITORY);
+    }
+  g_thread_join (thread);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -114,5 +151,6 @@ main (int argc, char **argv)
   STORAGE_TEST_BOTH ("/upload-known/answers-and-pins", test_answers_and_pins);
   STORAGE_TEST_BOTH ("/upload-known/unknown-sessions", test_unknown_sessions);
   STORAGE_TEST ("/upload-known/cost", test_cost);
+  STORAGE_TEST ("/upload-known/a-session-that-is-saved-meanwhile", test_a_session_that_is_saved_meanwhile);
   return g_test_run ();
 }

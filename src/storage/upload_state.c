@@ -29,6 +29,7 @@
 #define LIST_SIZE (UPLOAD_LIST_ENTRIES * RECIPE_ENTRY_SIZE)
 #define MAX_STATE_BYTES (HEAD_SIZE + UPLOAD_MAX_REPOSITORY_BYTES + MAX_LISTS * 8 + LIST_SIZE + SUM_SIZE)
 #define LOAD_ATTEMPTS 8
+#define LIST_ATTEMPTS 8
 /* On a far store so many states are made before somebody looks around again, and removed at once. */
 #define DROP_BATCH 8u
 
@@ -416,9 +417,15 @@ static gboolean
 load_newest (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state,
              GError **error)
 {
-  g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
-  if (keys == NULL)
-    return FALSE;
+  g_autoptr (GPtrArray) keys = NULL;
+  /* A listing may see neither of two states while one takes the other's place. */
+  for (guint i = 0; i < LIST_ATTEMPTS && (keys == NULL || keys->len == 0); i++)
+    {
+      g_clear_pointer (&keys, g_ptr_array_unref);
+      keys = list_states (ctx, objects, id, error);
+      if (keys == NULL)
+        return FALSE;
+    }
   if (keys->len == 0)
     return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
   g_autoptr (GBytes) bytes = object_store_get (ctx, objects, g_ptr_array_index (keys, keys->len - 1), MAX_STATE_BYTES,
