@@ -4,8 +4,13 @@ static const struct {
   guint connections;
   gsize window_bytes;
 } steps[] = {
-  { 1, 2 << 20 }, { 2, 2 << 20 },  { 4, 2 << 20 },  { 6, 2 << 20 },
-  { 9, 2 << 20 }, { 12, 2 << 20 }, { 12, 4 << 20 }, { FETCH_MAX_CONNECTIONS, FETCH_MAX_WINDOW_BYTES },
+  { 1, 2 << 20 },
+  { 2, 2 << 20 },
+  { 4, 2 << 20 },
+  { 6, 2 << 20 },
+  { 9, 2 << 20 },
+  { 12, 2 << 20 },
+  { FETCH_MAX_CONNECTIONS, 4 << 20 },
 };
 #define FIRST_STEP 2u
 #define LAST_STEP ((guint) G_N_ELEMENTS (steps) - 1)
@@ -13,7 +18,7 @@ static const struct {
 /* Less than that share of the time was waited: the source is not what is slow. */
 #define MIN_WAITED_SHARE 0.1
 /* More connections that bring less than that more are not worth it. */
-#define MIN_GAIN 1.05
+#define MIN_GAIN 1.15
 #define MIN_REST_US (5 * G_USEC_PER_SEC)
 #define MAX_REST_US (60 * G_USEC_PER_SEC)
 #define TROUBLE_REST_US (10 * G_USEC_PER_SEC)

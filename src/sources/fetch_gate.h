@@ -6,11 +6,10 @@
 #include "base/buffer_pool.h"
 
 #define FETCH_MAX_CONNECTIONS 12u
-#define FETCH_MAX_WINDOW_BYTES (8u << 20)
 /* Each file may always have so many windows, whatever the others have. */
 #define FETCH_OWN_WINDOWS 2u
 /* What the windows of all files hold at most, but for those. */
-#define FETCH_BUDGET_BYTES (96u << 20)
+#define FETCH_BUDGET_BYTES (48u << 20)
 
 /* What is known of the link; times are monotonic. */
 typedef struct {
