@@ -14,6 +14,8 @@ static const struct {
 };
 #define FIRST_STEP 2u
 #define LAST_STEP ((guint) G_N_ELEMENTS (steps) - 1)
+/* Fetched and not yet used, beside those on their way. */
+#define SPARE_WINDOWS 4u
 #define SAMPLE_US (G_USEC_PER_SEC / 2)
 /* Less than that share of the time was waited: the source is not what is slow. */
 #define MIN_WAITED_SHARE 0.1
@@ -146,5 +148,6 @@ fetch_gate_is_open_locked (const FetchGate *self, guint n_own)
   gsize window_bytes = fetch_tuning_window_bytes (&self->tuning);
   return self->n_active < n_connections
          && (n_own < FETCH_OWN_WINDOWS
-             || (self->n_windows < 2 * n_connections && self->windows_bytes + window_bytes <= FETCH_BUDGET_BYTES));
+             || (self->n_windows < n_connections + SPARE_WINDOWS
+                 && self->windows_bytes + window_bytes <= FETCH_BUDGET_BYTES));
 }
