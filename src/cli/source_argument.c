@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/credentials.h"
 #include "cli/target.h"
+#include "net/http_client.h"
 #include "publish/hub_source.h"
 #include "publish/ollama_source.h"
 #include "publish/source.h"
@@ -46,12 +47,30 @@ names_ollama (const char *argument)
   return ollama_url_is (argument, registry);
 }
 
+static gboolean
+names_hub (const char *argument)
+{
+  g_autofree char *hub = endpoint ("HF_ENDPOINT");
+  return hf_url_is (argument, hub);
+}
+
 gboolean
 source_argument_is_url (const char *argument)
 {
-  g_autofree char *hub = endpoint ("HF_ENDPOINT");
   return strstr (argument, "://") != NULL
-         || ((hf_url_is (argument, hub) || names_ollama (argument)) && !g_file_test (argument, G_FILE_TEST_EXISTS));
+         || ((names_hub (argument) || names_ollama (argument)) && !g_file_test (argument, G_FILE_TEST_EXISTS));
+}
+
+/* Without what the address may hold of secrets. */
+static gpointer
+fail_elsewhere (const char *argument, GError **error)
+{
+  g_autofree char *origin = http_origin (argument);
+  return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, "UnsupportedSource",
+                       "models are not read from %s; an address is that of the Hugging Face hub "
+                       "(https://huggingface.co/OWNER/NAME), of its mirror in HF_ENDPOINT, or of Ollama's registry "
+                       "(https://ollama.com/library/NAME:TAG)",
+                       origin != NULL ? origin : "there");
 }
 
 /* Where `hf auth login` keeps its token. Caller frees. */
@@ -144,5 +163,7 @@ source_argument_open (Ctx *ctx, Cli *cli, const char *argument, const char *toke
                          is_ollama ? "the Hugging Face hub: Ollama's registry is read without a token" : "a hub");
   if (is_ollama)
     return open_ollama (ctx, argument, error);
+  if (is_url && !names_hub (argument))
+    return fail_elsewhere (argument, error);
   return is_url ? open_hub (ctx, cli, argument, token_file, error) : local_source_open (ctx, argument, error);
 }

@@ -169,6 +169,8 @@ def test_what_is_not_there(ai, hub, model, where, reason, status):
 def test_other_urls(ai):
     for url in ("https://example.org/a/b", "ftp://huggingface.co/a/b", "s3://bucket/key"):
         assert ai("push", "--json", url, "m", status=3).json["error"]["reason"] == "UnsupportedSource"
+    elsewhere = ai("push", "https://x:secret@example.org/a/b?token=secret", "m", status=3).stderr
+    assert "example.org" in elsewhere and "huggingface.co/OWNER/NAME" in elsewhere and "ollama.com/library" in elsewhere and "secret" not in elsewhere
     assert "secret" not in ai("push", "https://x:secret@huggingface.co/a/b?token=secret", "m", status=3).stderr
 
 
