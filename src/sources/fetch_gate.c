@@ -9,8 +9,7 @@ static const struct {
   { 4, 2 << 20 },
   { 6, 2 << 20 },
   { 9, 2 << 20 },
-  { 12, 2 << 20 },
-  { FETCH_MAX_CONNECTIONS, 4 << 20 },
+  { FETCH_MAX_CONNECTIONS, 2 << 20 },
 };
 #define FIRST_STEP 2u
 #define LAST_STEP ((guint) G_N_ELEMENTS (steps) - 1)

@@ -9,7 +9,7 @@
 /* Each file may always have so many windows, whatever the others have. */
 #define FETCH_OWN_WINDOWS 2u
 /* What the windows of all files hold at most, but for those. */
-#define FETCH_BUDGET_BYTES (48u << 20)
+#define FETCH_BUDGET_BYTES (24u << 20)
 
 /* What is known of the link; times are monotonic. */
 typedef struct {
