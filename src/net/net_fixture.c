@@ -266,6 +266,17 @@ serve_script (int fd, guint n, gpointer data)
   raw_try_send (fd, answer, strlen (answer));
 }
 
+char *
+raw_answer (const char *status, const char *headers, const char *body)
+{
+  static GStringChunk *texts;
+  if (texts == NULL)
+    texts = g_string_chunk_new (4096);
+  g_autofree char *text = g_strdup_printf ("HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n%s", status, strlen (body),
+                                           headers, body);
+  return g_string_chunk_insert (texts, text);
+}
+
 RawServer *
 raw_script_start (RawScript *self, const char *const *answers)
 {

@@ -47,6 +47,8 @@ typedef struct {
   GPtrArray *requests; /* heads */
   RawServer *server;
 } RawScript;
+/* An answer with its length, for a script; freed at the end of the test program. For one thread. */
+char *raw_answer (const char *status, const char *headers, const char *body);
 RawServer *raw_script_start (RawScript *self, const char *const *answers);
 /* Head of the n-th request, from 0. */
 const char *raw_script_request (RawScript *self, guint n);

@@ -11,18 +11,6 @@
   "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\"},{\"rfilename\":\"b\"}]}"
 #define ENTRY(path) "{\"type\":\"file\",\"path\":\"" path "\",\"size\":7,\"oid\":\"" HEX40 "\"}"
 
-/* An answer with its length, for a script; freed at the end of the test program. */
-static char *
-answer (const char *status, const char *headers, const char *body)
-{
-  static GStringChunk *texts;
-  if (texts == NULL)
-    texts = g_string_chunk_new (4096);
-  g_autofree char *text = g_strdup_printf ("HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n%s", status, strlen (body),
-                                           headers, body);
-  return g_string_chunk_insert (texts, text);
-}
-
 static HfHub *
 hub_at (RawServer *server, const char *token)
 {
@@ -58,10 +46,10 @@ static void
 test_pages (void)
 {
   const char *const answers[] = {
-    answer ("200 OK", "", INFO),
-    answer ("200 OK", "Link: </hf/api/next?cursor=x>; rel=\"next\"\r\n", "[" ENTRY ("a") "]"),
-    answer ("200 OK", "Link: <" HF_ENDPOINT "/api/third>; rel=\"next\"\r\n", "[" ENTRY ("b") "]"),
-    answer ("200 OK", "", "[" ENTRY ("c") "]"),
+    raw_answer ("200 OK", "", INFO),
+    raw_answer ("200 OK", "Link: </hf/api/next?cursor=x>; rel=\"next\"\r\n", "[" ENTRY ("a") "]"),
+    raw_answer ("200 OK", "Link: <" HF_ENDPOINT "/api/third>; rel=\"next\"\r\n", "[" ENTRY ("b") "]"),
+    raw_answer ("200 OK", "", "[" ENTRY ("c") "]"),
     NULL,
   };
   g_auto (RawScript) script = { 0 };
@@ -82,9 +70,9 @@ static void
 test_branch_with_a_slash (void)
 {
   const char *const answers[] = {
-    answer ("404 x", "X-Error-Code: RevisionNotFound\r\n", "{\"error\":\"Invalid rev id: a\"}"),
-    answer ("200 OK", "", "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\"}"),
-    answer ("200 OK", "", "[" ENTRY ("c/d") "]"),
+    raw_answer ("404 x", "X-Error-Code: RevisionNotFound\r\n", "{\"error\":\"Invalid rev id: a\"}"),
+    raw_answer ("200 OK", "", "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\"}"),
+    raw_answer ("200 OK", "", "[" ENTRY ("c/d") "]"),
     NULL,
   };
   g_auto (RawScript) script = { 0 };
@@ -100,11 +88,11 @@ static void
 test_mirror_without_tree (void)
 {
   const char *const answers[] = {
-    answer ("200 OK", "", INFO),
-    answer ("404 x", "", "not here"),
-    answer ("200 OK", "",
-            "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\",\"size\":7},"
-            "{\"rfilename\":\"b\",\"size\":9}]}"),
+    raw_answer ("200 OK", "", INFO),
+    raw_answer ("404 x", "", "not here"),
+    raw_answer ("200 OK", "",
+                "{\"id\":\"owner/name\",\"sha\":\"" HEX40 "\",\"siblings\":[{\"rfilename\":\"a\",\"size\":7},"
+                "{\"rfilename\":\"b\",\"size\":9}]}"),
     NULL,
   };
   g_auto (RawScript) script = { 0 };
@@ -131,8 +119,8 @@ test_bad_trees (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (bad_trees); i++)
     {
-      const char *const answers[] = { answer ("200 OK", "", INFO),
-                                      answer ("200 OK", bad_trees[i].link, bad_trees[i].body), NULL };
+      const char *const answers[] = { raw_answer ("200 OK", "", INFO),
+                                      raw_answer ("200 OK", bad_trees[i].link, bad_trees[i].body), NULL };
       g_auto (RawScript) script = { 0 };
       g_autoptr (GError) error = NULL;
       g_autoptr (HfInfo) info = find (&script, answers, NULL, "/owner/name", &error);
@@ -175,7 +163,7 @@ test_refusals (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (refusals); i++)
     {
-      const char *const answers[] = { answer (refusals[i].status, refusals[i].headers, refusals[i].body), NULL };
+      const char *const answers[] = { raw_answer (refusals[i].status, refusals[i].headers, refusals[i].body), NULL };
       g_auto (RawScript) script = { 0 };
       g_autoptr (GError) error = NULL;
       g_autoptr (HfInfo) info = find (&script, answers, refusals[i].token, "/owner/name", &error);
@@ -234,7 +222,7 @@ moved (Pair *pair, const char *headers)
 {
   g_autofree char *url = fixture_url (pair->cdn_server, "/file?signature=secret");
   g_autofree char *all = g_strdup_printf ("Location: %s\r\n%s", url, headers);
-  return answer ("302 Found", all, "Found. Redirecting to a place whose address is this text's length");
+  return raw_answer ("302 Found", all, "Found. Redirecting to a place whose address is this text's length");
 }
 
 static gboolean
@@ -252,7 +240,7 @@ read_file (Pair *pair, const char *const *hub_answers, const HfFile *file, guint
 static const HfFile large = { (char *) "d/a b.gguf", 10, (char *) HEX64, NULL };
 static const HfFile small = { (char *) "config.json", 10, NULL, (char *) CONTENT_BLOB_ID };
 
-#define PART(range, body) answer ("206 Partial Content", "Content-Range: bytes " range "\r\n", body)
+#define PART(range, body) raw_answer ("206 Partial Content", "Content-Range: bytes " range "\r\n", body)
 #define CUT "HTTP/1.1 206 Partial Content\r\nContent-Length: 10\r\nContent-Range: bytes 0-9/10\r\n\r\n0123"
 #define LINKED "X-Linked-Size: 10\r\nX-Linked-ETag: \"" HEX64 "\"\r\nX-Repo-Commit: " HEX40 "\r\n"
 
@@ -268,25 +256,25 @@ test_large_file (void)
     const char *reason; /* of the error; NULL: none */
   } rows[] = {
     { LINKED, { PART ("0-9/10", CONTENT) }, 1, 1, NULL },
-    { LINKED, { answer ("200 OK", "", CONTENT) }, 1, 1, NULL },
+    { LINKED, { raw_answer ("200 OK", "", CONTENT) }, 1, 1, NULL },
     { LINKED, { "HTTP/1.1 200 OK\r\n\r\n" CONTENT }, 1, 1, NULL },
     { "", { PART ("0-9/10", CONTENT) }, 1, 1, NULL },
     { LINKED, { CUT, PART ("4-9/10", "456789") }, 1, 2, NULL },
-    { LINKED, { CUT, answer ("200 OK", "", CONTENT) }, 1, 2, NULL },
+    { LINKED, { CUT, raw_answer ("200 OK", "", CONTENT) }, 1, 2, NULL },
     { LINKED, { CUT, PART ("0-9/10", CONTENT), PART ("4-9/10", "456789") }, 1, 3, NULL },
-    { LINKED, { answer ("503 x", "", ""), PART ("0-9/10", CONTENT) }, 1, 2, NULL },
-    { LINKED, { answer ("429 x", "", ""), PART ("0-9/10", CONTENT) }, 1, 2, NULL },
-    { LINKED, { answer ("403 x", "", "expired"), PART ("0-9/10", CONTENT) }, 2, 2, NULL },
-    { LINKED, { answer ("403 x", "Content-Type: text/plain\r\n", "no entry") }, 2, 2, "HubForbidden" },
+    { LINKED, { raw_answer ("503 x", "", ""), PART ("0-9/10", CONTENT) }, 1, 2, NULL },
+    { LINKED, { raw_answer ("429 x", "", ""), PART ("0-9/10", CONTENT) }, 1, 2, NULL },
+    { LINKED, { raw_answer ("403 x", "", "expired"), PART ("0-9/10", CONTENT) }, 2, 2, NULL },
+    { LINKED, { raw_answer ("403 x", "Content-Type: text/plain\r\n", "no entry") }, 2, 2, "HubForbidden" },
     { LINKED, { PART ("0-9/11", CONTENT) }, 1, 1, "SourceCorrupt" },
-    { LINKED, { answer ("200 OK", "", "version https://git-lfs") }, 1, 1, "SourceCorrupt" },
-    { LINKED, { answer ("200 OK", "Content-Encoding: gzip\r\n", CONTENT) }, 1, 1, "HubAnswer" },
+    { LINKED, { raw_answer ("200 OK", "", "version https://git-lfs") }, 1, 1, "SourceCorrupt" },
+    { LINKED, { raw_answer ("200 OK", "Content-Encoding: gzip\r\n", CONTENT) }, 1, 1, "HubAnswer" },
     { LINKED,
-      { answer ("206 x", "Content-Range: bytes 0-9/10\r\nContent-Encoding: gzip\r\n", CONTENT) },
+      { raw_answer ("206 x", "Content-Range: bytes 0-9/10\r\nContent-Encoding: gzip\r\n", CONTENT) },
       1,
       1,
       "HubAnswer" },
-    { LINKED, { answer ("416 x", "", "") }, 1, 1, "SourceChanged" },
+    { LINKED, { raw_answer ("416 x", "", "") }, 1, 1, "SourceChanged" },
     { LINKED, { PART ("1-9/10", "123456789") }, 1, 6, "WrongRange" },
     { "X-Linked-Size: 11\r\n", { "" }, 1, 0, "SourceChanged" },
     { "X-Repo-Commit: " OTHER40 "\r\n", { "" }, 1, 0, "SourceChanged" },
@@ -347,7 +335,7 @@ test_hub_rests (void)
   g_autoptr (GError) error = NULL;
   char buffer[11] = "";
   const char *const cdn_answers[] = { PART ("0-9/10", CONTENT), NULL };
-  char *busy = answer ("503 x", "", "");
+  char *busy = raw_answer ("503 x", "", "");
   pair.cdn_server = raw_script_start (&pair.cdn_script, cdn_answers);
   const char *const hub_answers[] = { busy, busy, busy, busy, busy, busy, moved (&pair, LINKED), NULL };
   g_assert_true (read_file (&pair, hub_answers, &large, 0, 10, buffer, &error));

@@ -14,25 +14,13 @@
 #define FILE_BYTES ((3u << 20) + 17)
 #define N_READERS 6u
 
-/* An answer with its length, for a script; freed at the end of the test program. */
-static char *
-answer (const char *status, const char *headers, const char *body)
-{
-  static GStringChunk *texts;
-  if (texts == NULL)
-    texts = g_string_chunk_new (4096);
-  g_autofree char *text = g_strdup_printf ("HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n%s", status, strlen (body),
-                                           headers, body);
-  return g_string_chunk_insert (texts, text);
-}
-
 /* A part of an answer, as a range of one byte or of all. */
 static char *
 part (const char *body, gsize size)
 {
   g_autofree char *headers = g_strdup_printf ("Content-Range: bytes 0-%zu/%zu\r\n", size - 1, strlen (body));
   g_autofree char *some = g_strndup (body, size);
-  return answer ("206 Partial Content", headers, some);
+  return raw_answer ("206 Partial Content", headers, some);
 }
 
 static char *
@@ -53,7 +41,7 @@ manifest (void)
   g_autofree char *license = layer ("license", LICENSE);
   g_autofree char *text = g_strdup_printf ("{\"schemaVersion\":2,\"config\":%s,\"layers\":[%s,%s,%s]}", config, model,
                                            params, license);
-  return answer ("200 OK", "Content-Type: text/plain\r\n", text);
+  return raw_answer ("200 OK", "Content-Type: text/plain\r\n", text);
 }
 
 static OllamaRegistry *
@@ -153,7 +141,7 @@ test_refusals (void)
 {
   for (guint i = 0; i < G_N_ELEMENTS (refusals); i++)
     {
-      const char *const answers[] = { answer (refusals[i].status, refusals[i].headers, refusals[i].body), NULL };
+      const char *const answers[] = { raw_answer (refusals[i].status, refusals[i].headers, refusals[i].body), NULL };
       g_auto (RawScript) script = { 0 };
       g_autoptr (GError) error = NULL;
       g_autoptr (OllamaModel) model = find (&script, answers, NULL, &error);
@@ -176,7 +164,7 @@ test_manifest_from_elsewhere (void)
   g_autoptr (GError) error = NULL;
   g_autofree char *url = fixture_url (raw_script_start (&other, others), "/m");
   g_autofree char *headers = g_strdup_printf ("Location: %s\r\n", url);
-  const char *const answers[] = { answer ("302 x", headers, ""), NULL };
+  const char *const answers[] = { raw_answer ("302 x", headers, ""), NULL };
   g_autoptr (OllamaModel) model = find (&script, answers, NULL, &error);
   g_assert_null (model);
   g_assert_cmpstr (am_error_reason (error), ==, "HubAnswer");
