@@ -22,6 +22,13 @@ entries_of (const StorageLedger *self, const char *list)
   return yyjson_mut_obj_get (root_of (self), list);
 }
 
+static void
+add_missing_list (StorageLedger *self, const char *list)
+{
+  if (entries_of (self, list) == NULL)
+    yyjson_mut_obj_add_obj (self->doc, root_of (self), list);
+}
+
 StorageLedger *
 storage_ledger_new (void)
 {
@@ -30,8 +37,8 @@ storage_ledger_new (void)
   yyjson_mut_val *root = yyjson_mut_obj (self->doc);
   yyjson_mut_doc_set_root (self->doc, root);
   yyjson_mut_obj_add_int (self->doc, root, "version", VERSION);
-  yyjson_mut_obj_add_obj (self->doc, root, RESERVATIONS);
-  yyjson_mut_obj_add_obj (self->doc, root, PUBLISHED);
+  add_missing_list (self, RESERVATIONS);
+  add_missing_list (self, PUBLISHED);
   return self;
 }
 
@@ -81,9 +88,8 @@ storage_ledger_parse (const char *text, gsize size, GError **error)
   self->doc = yyjson_doc_mut_copy (doc, NULL);
   yyjson_mut_obj_remove_key (root_of (self), "version");
   yyjson_mut_obj_add_int (self->doc, root_of (self), "version", VERSION);
-  for (guint i = 0; i < 2; i++)
-    if (entries_of (self, i == 0 ? RESERVATIONS : PUBLISHED) == NULL)
-      yyjson_mut_obj_add_obj (self->doc, root_of (self), i == 0 ? RESERVATIONS : PUBLISHED);
+  add_missing_list (self, RESERVATIONS);
+  add_missing_list (self, PUBLISHED);
   if (version < 2) /* of a release that did not confirm */
     yyjson_mut_obj_remove_key (root_of (self), "confirmed");
   return self;

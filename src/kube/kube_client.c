@@ -326,9 +326,7 @@ take_items (yyjson_val *list, KubeEach each, gpointer data, GError **error)
   yyjson_val *item;
   yyjson_arr_foreach (json_get_array (list, "items"), index, n, item)
   {
-    g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
-    yyjson_mut_doc_set_root (doc, yyjson_val_mut_copy (doc, item));
-    g_autoptr (KubeObject) object = kube_object_new (yyjson_mut_doc_imut_copy (doc, NULL), error);
+    g_autoptr (KubeObject) object = kube_object_new_from (item, error);
     if (object == NULL || !each (object, data, error))
       return FALSE;
   }

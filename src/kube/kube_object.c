@@ -35,6 +35,14 @@ kube_object_parse (gconstpointer text, gsize size, gsize limit_bytes, GError **e
 }
 
 KubeObject *
+kube_object_new_from (yyjson_val *value, GError **error)
+{
+  g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
+  yyjson_mut_doc_set_root (doc, yyjson_val_mut_copy (doc, value));
+  return kube_object_new (yyjson_mut_doc_imut_copy (doc, NULL), error);
+}
+
+KubeObject *
 kube_object_ref (KubeObject *self)
 {
   g_atomic_ref_count_inc (&self->n_refs);

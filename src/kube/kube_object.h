@@ -11,6 +11,8 @@ typedef struct KubeObject KubeObject;
 KubeObject *kube_object_new (yyjson_doc *doc, GError **error);
 /* Text of at most `limit_bytes`; errors of json_parse and kube_object_new. */
 KubeObject *kube_object_parse (gconstpointer text, gsize size, gsize limit_bytes, GError **error);
+/* A copy of one that is a part of a larger document: an item of a list, what an event is about. Errors of kube_object_new. */
+KubeObject *kube_object_new_from (yyjson_val *value, GError **error);
 KubeObject *kube_object_ref (KubeObject *self);
 void kube_object_unref (KubeObject *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (KubeObject, kube_object_unref)

@@ -28,14 +28,6 @@ static const struct {
   { "BOOKMARK", KUBE_BOOKMARK },
 };
 
-static KubeObject *
-copy_object (yyjson_val *value, GError **error)
-{
-  g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
-  yyjson_mut_doc_set_root (doc, yyjson_val_mut_copy (doc, value));
-  return kube_object_new (yyjson_mut_doc_imut_copy (doc, NULL), error);
-}
-
 /* The event is a Status with the code in it. */
 static gboolean
 fail_event (yyjson_val *status, GError **error)
@@ -59,7 +51,7 @@ take_line (KubeWatchStream *self, const char *text, gsize size, GError **error)
   for (gsize i = 0; i < G_N_ELEMENTS (event_types) && type != NULL && value != NULL; i++)
     if (strcmp (type, event_types[i].name) == 0)
       {
-        g_autoptr (KubeObject) object = copy_object (value, error);
+        g_autoptr (KubeObject) object = kube_object_new_from (value, error);
         return object != NULL && self->func (event_types[i].type, object, self->data, error);
       }
   return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "watch: an answer that is no event%s%s",
