@@ -1,49 +1,21 @@
 """The CRDs as the API server takes them: what is accepted, what is refused, and in which words; help in two languages."""
 
 import json
-import ssl
-import time
-import urllib.error
-import urllib.request
 
 import pytest
 import yaml
 
-from harness import tools
+from harness import kube_api, tools
 
 CRDS = tools.ROOT / "crds"
 KINDS = {"Model": "model", "ClusterModel": "clustermodel", "ModelCatalogSource": "modelcatalogsource"}
 HUB = "https://huggingface.co/owner/repository"
 
 
-class Api:
-    def __init__(self, cluster):
-        self.url = cluster.url
-        self.context = ssl.create_default_context(cafile=str(cluster.authority.certificate))
-        self.context.load_cert_chain(*map(str, cluster.client))
-
-    def ask(self, method, path, body=None, kind="application/json"):
-        request = urllib.request.Request(self.url + path, method=method, headers={"Content-Type": kind},
-                                         data=None if body is None else json.dumps(body).encode())
-        try:
-            with urllib.request.urlopen(request, timeout=20, context=self.context) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
-
-
 @pytest.fixture(scope="module")
 def api(cluster):
-    api = Api(cluster)
-    for name in KINDS.values():
-        status, answer = api.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load((CRDS / f"{name}.yaml").read_text()))
-        assert status == 201, answer
-    end = time.monotonic() + 60
-    for name in KINDS.values():
-        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}s.ai.deckhouse.io"
-        while not any(one["type"] == "Established" and one["status"] == "True" for one in api.ask("GET", path)[1].get("status", {}).get("conditions", [])):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+    api = kube_api.Api(cluster)
+    kube_api.install_crds(api)
     return api
 
 
@@ -143,9 +115,7 @@ def test_status_and_columns(api):
     for bad in ({"progress": "101%"}, {"phase": "Done"}, {"artifact": {"digest": "sha256:1"}}, {"artifact": {"sizeBytes": 0}},
                 {"resolved": {"supportedFeatures": ["Magic"]}}):
         assert api.ask("PATCH", path + "/status", {"status": bad}, "application/merge-patch+json")[0] == 422, bad
-    request = urllib.request.Request(api.url + path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
-    with urllib.request.urlopen(request, timeout=20, context=api.context) as answer:
-        table = json.load(answer)
+    table = json.loads(api.raw("GET", path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})[1])
     row = dict(zip([column["name"] for column in table["columnDefinitions"]], table["rows"][0]["cells"]))
     assert [row[name] for name in ("Name", "Phase", "Progress", "Source", "Digest", "Size")] == ["shown", "Ready", "100%", "HuggingFace", digest, 5]
 

@@ -1,0 +1,174 @@
+"""An API server as the tests themselves talk to it: as administrator, with plain dicts."""
+
+import http.client
+import json
+import ssl
+import threading
+import time
+import urllib.parse
+
+import yaml
+
+from . import tools
+
+# Kind -> path of its group and version, plural, whether it lies in namespaces.
+KINDS = {
+    "Namespace": ("/api/v1", "namespaces", False), "Node": ("/api/v1", "nodes", False),
+    "Pod": ("/api/v1", "pods", True), "Secret": ("/api/v1", "secrets", True), "ConfigMap": ("/api/v1", "configmaps", True),
+    "ServiceAccount": ("/api/v1", "serviceaccounts", True), "Event": ("/api/v1", "events", True), "Service": ("/api/v1", "services", True),
+    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles", True), "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
+    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles", False),
+    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases", True), "Deployment": ("/apis/apps/v1", "deployments", True),
+    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    "Model": ("/apis/ai.deckhouse.io/v1alpha1", "models", True), "ClusterModel": ("/apis/ai.deckhouse.io/v1alpha1", "clustermodels", False),
+    "ModelCatalogSource": ("/apis/ai.deckhouse.io/v1alpha1", "modelcatalogsources", False),
+}
+MERGE, JSON_PATCH, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
+
+
+class ApiError(Exception):
+    def __init__(self, status, answer):
+        super().__init__(f"{status}: {answer.get('message', answer)}")
+        self.status, self.answer = status, answer
+
+
+def path_of(kind, namespace=None, name=None, sub=None):
+    group, plural, is_namespaced = KINDS[kind]
+    place = f"/namespaces/{namespace}" if is_namespaced and namespace else ""
+    return group + place + f"/{plural}" + (f"/{name}" if name else "") + (f"/{sub}" if sub else "")
+
+
+def path_to(thing, sub=None):
+    return path_of(thing["kind"], thing["metadata"].get("namespace"), thing["metadata"]["name"], sub)
+
+
+class Api:
+    """Thread-safe: a connection for each thread."""
+
+    def __init__(self, plane):
+        self.address, self.port, self.own = plane.address, plane.port, threading.local()
+        self.context = ssl.create_default_context(cafile=str(plane.authority.certificate))
+        self.context.load_cert_chain(*map(str, plane.client))
+
+    def connect(self, timeout=30):
+        return http.client.HTTPSConnection(self.address, self.port, timeout=timeout, context=self.context)
+
+    def raw(self, method, path, body=None, kind="application/json", headers=None):
+        """Status and bytes. A connection that ended between two requests is replaced."""
+        content = None if body is None else json.dumps(body).encode()
+        while True:
+            is_new = getattr(self.own, "connection", None) is None
+            if is_new:
+                self.own.connection = self.connect()
+            try:
+                self.own.connection.request(method, path, content, {"Content-Type": kind, **(headers or {})})
+                answer = self.own.connection.getresponse()
+                return answer.status, answer.read()
+            except (OSError, http.client.HTTPException):
+                self.own.connection.close()
+                self.own.connection = None
+                if is_new:
+                    raise
+
+    def ask(self, method, path, body=None, kind="application/json"):
+        """Status and document, whatever it is."""
+        status, content = self.raw(method, path, body, kind)
+        return status, json.loads(content)
+
+    def must(self, method, path, body=None, kind="application/json"):
+        status, answer = self.ask(method, path, body, kind)
+        if status >= 300:
+            raise ApiError(status, answer)
+        return answer
+
+    def get(self, kind, namespace=None, name=None):
+        """None when it is not there."""
+        status, answer = self.ask("GET", path_of(kind, namespace, name))
+        if status == 404:
+            return None
+        if status >= 300:
+            raise ApiError(status, answer)
+        return answer
+
+    def list(self, kind, namespace=None, labels=None):
+        query = f"?labelSelector={urllib.parse.quote(labels)}" if labels else ""
+        return [{"kind": kind, **item} for item in self.must("GET", path_of(kind, namespace) + query)["items"]]
+
+    def create(self, thing, exist_ok=False):
+        group = KINDS[thing["kind"]][0]
+        body = {"apiVersion": group.removeprefix("/apis/").removeprefix("/api/"), **thing}
+        try:
+            return self.must("POST", path_of(thing["kind"], thing["metadata"].get("namespace")), body)
+        except ApiError as error:
+            if error.status != 409 or not exist_ok:
+                raise
+            return self.get(thing["kind"], thing["metadata"].get("namespace"), thing["metadata"]["name"])
+
+    def patch(self, thing, patch, sub=None, kind=MERGE):
+        return self.must("PATCH", path_to(thing, sub), patch, kind)
+
+    def delete(self, thing, grace=None, uid=None, missing_ok=True):
+        options = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        status, answer = self.ask("DELETE", path_to(thing), options)
+        if status >= 300 and not (status in (404, 409) and missing_ok):
+            raise ApiError(status, answer)
+
+    def token(self, namespace, account, life=3600):
+        """Of a service account."""
+        answer = self.must("POST", path_of("ServiceAccount", namespace, account, "token"),
+                           {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {"expirationSeconds": life}})
+        return answer["status"]["token"]
+
+    def watch(self, kind, namespace=None, timeout=30):
+        """(type, object) of all that is there and that comes, until the server ends it or nothing comes for `timeout` s."""
+        connection = self.connect(timeout + 10)
+        try:
+            connection.request("GET", path_of(kind, namespace) + f"?watch=1&resourceVersion=0&timeoutSeconds={timeout}")
+            answer = connection.getresponse()
+            while line := answer.readline():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    return
+                yield event["type"], event["object"]
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        finally:
+            connection.close()
+
+    def wait(self, what, holds, timeout=60, tick=0.05):
+        """What holds() gives once it is true. `what`: words, or a function that tells how things stand."""
+        end = time.monotonic() + timeout
+        while True:
+            if found := holds():
+                return found
+            assert time.monotonic() < end, f"not within {timeout} s: {what() if callable(what) else what}"
+            time.sleep(tick)
+
+
+def kubeconfig(plane, server, token):
+    """The text of one; `server`: the API server's address, or a proxy's."""
+    return json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "tests",
+        "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
+        "clusters": [{"name": "tests", "cluster": {"server": server, "certificate-authority": str(plane.authority.certificate)}}],
+        "users": [{"name": "tests", "user": {"token": token}}]})
+
+
+def condition(thing, kind):
+    """(status, reason, message) of a condition, or None."""
+    for one in thing.get("status", {}).get("conditions") or []:
+        if one["type"] == kind:
+            return one["status"], one["reason"], one.get("message", "")
+    return None
+
+
+def install_crds(api):
+    """Ours, until they are served."""
+    for name in ("model", "clustermodel", "modelcatalogsource"):
+        crd = api.create(yaml.safe_load((tools.ROOT / "crds" / f"{name}.yaml").read_text()), exist_ok=True)
+        api.wait(f"{name} is established", lambda: (condition(api.get("CustomResourceDefinition", name=crd["metadata"]["name"]), "Established") or [""])[0] == "True")
