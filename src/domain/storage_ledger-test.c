@@ -167,6 +167,66 @@ test_texts (void)
   g_assert_nonnull (strstr (text, "\"x\":2"));
 }
 
+/* What is read and not changed is written as it was: nobody else's write is undone for nothing. */
+static void
+test_same_text (void)
+{
+  g_autoptr (StorageLedger) ledger = confirmed ();
+  g_autoptr (GError) error = NULL;
+  g_assert_true (reserve (ledger, "session", &two, 100, 0, &error));
+  g_assert_true (storage_ledger_publish (ledger, &one, NULL, 250, 300, 0, AT, &error));
+  g_autofree char *text = storage_ledger_write (ledger, NULL);
+  g_autoptr (StorageLedger) again = storage_ledger_parse (text, strlen (text), &error);
+  g_assert_no_error (error);
+  storage_ledger_confirm (again, AT, "replica-1", 0);
+  g_assert_true (reserve (again, "session", &two, 100, 0, &error));
+  g_autofree char *same = storage_ledger_write (again, NULL);
+  g_assert_cmpstr (same, ==, text);
+}
+
+static void
+test_record (void)
+{
+  g_autoptr (StorageLedger) ledger = confirmed ();
+  const LedgerArtifact artifacts[] = { { one, 10, 20 }, { two, 30, 30 } };
+  g_assert_cmpuint (storage_ledger_record (ledger, artifacts, 2, AT), ==, 2);
+  g_assert_cmpuint (storage_ledger_record (ledger, artifacts, 2, AT), ==, 0);
+  assert_usage (ledger, 40, 0);
+  const LedgerArtifact grown = { one, 15, 20 };
+  g_assert_cmpuint (storage_ledger_record (ledger, &grown, 1, AT), ==, 1);
+  assert_usage (ledger, 45, 0);
+}
+
+#define N_MANY 12000
+
+/* Many artifacts fit into a ConfigMap, and are the same when they come back. */
+static void
+test_many (void)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (StorageLedger) ledger = confirmed ();
+  g_autoptr (GPtrArray) uids = g_ptr_array_new_with_free_func (g_free);
+  g_autofree LedgerArtifact *artifacts = g_new0 (LedgerArtifact, N_MANY);
+  for (guint i = 0; i < N_MANY; i++)
+    {
+      g_ptr_array_add (uids, g_strdup_printf ("0b5d1f6e-4a3c-4c1e-9d53-%012u", i));
+      artifacts[i] = (LedgerArtifact){ { "Model", "a-name-of-usual-length", "a-namespace", uids->pdata[i] },
+                                       90000000000 + i,
+                                       90000000000 + i };
+    }
+  g_assert_cmpuint (storage_ledger_record (ledger, artifacts, N_MANY, AT), ==, N_MANY);
+  gsize size = 0;
+  g_autofree char *text = storage_ledger_write (ledger, &size);
+  g_assert_cmpuint (size, <, STORAGE_LEDGER_MAX_BYTES);
+  g_autoptr (StorageLedger) again = storage_ledger_parse (text, size, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (storage_ledger_usage (again).used_bytes, ==, storage_ledger_usage (ledger).used_bytes);
+  g_assert_cmpuint (storage_ledger_record (again, artifacts, N_MANY, AT), ==, 0);
+  g_autofree char *same = storage_ledger_write (again, NULL);
+  g_assert_cmpstr (same, ==, text);
+  g_assert_true (storage_ledger_forget (again, uids->pdata[7]));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -176,5 +236,8 @@ main (int argc, char **argv)
   g_test_add_func ("/storage-ledger/unconfirmed", test_unconfirmed);
   g_test_add_func ("/storage-ledger/inventory", test_inventory);
   g_test_add_func ("/storage-ledger/texts", test_texts);
+  g_test_add_func ("/storage-ledger/same-text", test_same_text);
+  g_test_add_func ("/storage-ledger/record", test_record);
+  g_test_add_func ("/storage-ledger/many", test_many);
   return g_test_run ();
 }

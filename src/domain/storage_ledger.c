@@ -5,6 +5,7 @@
 #define VERSION 2
 #define RESERVATIONS "reservations"
 #define PUBLISHED "published"
+#define FEW_ENTRIES 2000 /* more artifacts are written in fewer bytes: a ConfigMap holds a mebibyte */
 
 struct StorageLedger {
   yyjson_mut_doc *doc;
@@ -51,6 +52,14 @@ storage_ledger_free (StorageLedger *self)
   g_free (self);
 }
 
+/* ["Model", bytes, logical bytes], the short form of an artifact. */
+static gboolean
+is_short (yyjson_val *entry)
+{
+  return yyjson_is_arr (entry) && yyjson_arr_size (entry) == 3 && yyjson_is_str (yyjson_arr_get (entry, 0))
+         && yyjson_is_uint (yyjson_arr_get (entry, 1)) && yyjson_is_uint (yyjson_arr_get (entry, 2));
+}
+
 static gboolean
 check_entries (yyjson_val *root, const char *list, GError **error)
 {
@@ -61,12 +70,88 @@ check_entries (yyjson_val *root, const char *list, GError **error)
     return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the storage ledger's %s are no object", list);
   yyjson_obj_foreach (entries, index, n, key, entry)
   {
-    if (!yyjson_is_uint (yyjson_obj_get (entry, "sizeBytes"))
-        || json_get_string (json_get_object (entry, "owner"), "uid") == NULL)
+    if (!is_short (entry)
+        && (!yyjson_is_uint (yyjson_obj_get (entry, "sizeBytes"))
+            || json_get_string (json_get_object (entry, "owner"), "uid") == NULL))
       return am_fail (error, AM_ERROR_INVALID_ARGUMENT, NULL,
                       "the storage ledger's entry \"%.100s\" has no size or owner", yyjson_get_str (key));
   }
   return TRUE;
+}
+
+static void
+add_text (yyjson_mut_doc *doc, yyjson_mut_val *object, const char *name, const char *value)
+{
+  if (value != NULL)
+    yyjson_mut_obj_add_strcpy (doc, object, name, value);
+}
+
+static yyjson_mut_val *
+new_entry (StorageLedger *self, const char *id, const LedgerOwner *owner, guint64 size_bytes)
+{
+  yyjson_mut_val *entry = yyjson_mut_obj (self->doc);
+  yyjson_mut_obj_add_strcpy (self->doc, entry, "id", id);
+  yyjson_mut_val *by = yyjson_mut_obj_add_obj (self->doc, entry, "owner");
+  add_text (self->doc, by, "kind", owner->kind);
+  add_text (self->doc, by, "name", owner->name);
+  add_text (self->doc, by, "namespace", owner->namespace);
+  add_text (self->doc, by, "uid", owner->uid);
+  yyjson_mut_obj_add_uint (self->doc, entry, "sizeBytes", size_bytes);
+  return entry;
+}
+
+/* Where `key` is an artifact's id, its entry from the short form. */
+static yyjson_mut_val *
+entry_of_short (StorageLedger *self, const char *id, yyjson_mut_val *row)
+{
+  LedgerOwner owner = { .kind = yyjson_mut_get_str (yyjson_mut_arr_get (row, 0)), .uid = id };
+  yyjson_mut_val *entry = new_entry (self, id, &owner, yyjson_mut_get_uint (yyjson_mut_arr_get (row, 1)));
+  yyjson_mut_obj_add_uint (self->doc, entry, "logicalSizeBytes", yyjson_mut_get_uint (yyjson_mut_arr_get (row, 2)));
+  return entry;
+}
+
+typedef yyjson_mut_val *(*EntryForm) (StorageLedger *self, const char *id, yyjson_mut_val *entry);
+
+/* The list's entries in another form; NULL keeps one as it is. */
+static yyjson_mut_val *
+list_in_form (StorageLedger *self, const char *list, EntryForm form)
+{
+  size_t index, n;
+  yyjson_mut_val *key, *entry;
+  yyjson_mut_val *formed = yyjson_mut_obj (self->doc);
+  yyjson_mut_obj_foreach (entries_of (self, list), index, n, key, entry)
+  {
+    yyjson_mut_val *other = form (self, yyjson_mut_get_str (key), entry);
+    yyjson_mut_obj_add (formed, yyjson_mut_strcpy (self->doc, yyjson_mut_get_str (key)),
+                        other != NULL ? other : yyjson_mut_val_mut_copy (self->doc, entry));
+  }
+  return formed;
+}
+
+static yyjson_mut_val *
+long_form (StorageLedger *self, const char *id, yyjson_mut_val *entry)
+{
+  return yyjson_mut_is_arr (entry) ? entry_of_short (self, id, entry) : NULL;
+}
+
+static yyjson_mut_val *
+short_form (StorageLedger *self, const char *id, yyjson_mut_val *entry)
+{
+  const char *kind = yyjson_mut_get_str (yyjson_mut_obj_get (yyjson_mut_obj_get (entry, "owner"), "kind"));
+  if (kind == NULL)
+    return NULL;
+  yyjson_mut_val *row = yyjson_mut_arr (self->doc);
+  yyjson_mut_arr_add_strcpy (self->doc, row, kind);
+  yyjson_mut_arr_add_uint (self->doc, row, yyjson_mut_get_uint (yyjson_mut_obj_get (entry, "sizeBytes")));
+  yyjson_mut_arr_add_uint (self->doc, row, yyjson_mut_get_uint (yyjson_mut_obj_get (entry, "logicalSizeBytes")));
+  return row;
+}
+
+/* Puts it in the place that `name` has, or at the end. */
+static void
+put_member (yyjson_mut_val *object, const char *name, yyjson_mut_val *value, yyjson_mut_doc *doc)
+{
+  yyjson_mut_obj_put (object, yyjson_mut_strcpy (doc, name), value);
 }
 
 StorageLedger *
@@ -86,10 +171,10 @@ storage_ledger_parse (const char *text, gsize size, GError **error)
     return NULL;
   StorageLedger *self = g_new0 (StorageLedger, 1);
   self->doc = yyjson_doc_mut_copy (doc, NULL);
-  yyjson_mut_obj_remove_key (root_of (self), "version");
-  yyjson_mut_obj_add_int (self->doc, root_of (self), "version", VERSION);
+  put_member (root_of (self), "version", yyjson_mut_int (self->doc, VERSION), self->doc);
   add_missing_list (self, RESERVATIONS);
   add_missing_list (self, PUBLISHED);
+  put_member (root_of (self), PUBLISHED, list_in_form (self, PUBLISHED, long_form), self->doc);
   if (version < 2) /* of a release that did not confirm */
     yyjson_mut_obj_remove_key (root_of (self), "confirmed");
   return self;
@@ -98,7 +183,13 @@ storage_ledger_parse (const char *text, gsize size, GError **error)
 char *
 storage_ledger_write (StorageLedger *self, gsize *out_size)
 {
-  return json_write (self->doc, out_size);
+  yyjson_mut_val *entries = entries_of (self, PUBLISHED);
+  if (yyjson_mut_obj_size (entries) <= FEW_ENTRIES)
+    return json_write (self->doc, out_size);
+  put_member (root_of (self), PUBLISHED, list_in_form (self, PUBLISHED, short_form), self->doc);
+  char *text = json_write (self->doc, out_size);
+  put_member (root_of (self), PUBLISHED, entries, self->doc);
+  return text;
 }
 
 gboolean
@@ -111,8 +202,8 @@ storage_ledger_is_confirmed (const StorageLedger *self)
 void
 storage_ledger_confirm (StorageLedger *self, const char *at, const char *by, guint n_artifacts)
 {
-  yyjson_mut_obj_remove_key (root_of (self), "confirmed");
-  yyjson_mut_val *confirmed = yyjson_mut_obj_add_obj (self->doc, root_of (self), "confirmed");
+  yyjson_mut_val *confirmed = yyjson_mut_obj (self->doc);
+  put_member (root_of (self), "confirmed", confirmed, self->doc);
   yyjson_mut_obj_add_strcpy (self->doc, confirmed, "at", at);
   yyjson_mut_obj_add_strcpy (self->doc, confirmed, "by", by);
   yyjson_mut_obj_add_uint (self->doc, confirmed, "inventoryCount", n_artifacts);
@@ -169,18 +260,8 @@ check_limit (guint64 requested, guint64 used, guint64 reserved, guint64 limit, G
 static yyjson_mut_val *
 put_entry (StorageLedger *self, const char *list, const char *id, const LedgerOwner *owner, guint64 size_bytes)
 {
-  yyjson_mut_val *entries = entries_of (self, list);
-  yyjson_mut_obj_remove_key (entries, id);
-  yyjson_mut_val *entry = yyjson_mut_obj (self->doc);
-  yyjson_mut_obj_add (entries, yyjson_mut_strcpy (self->doc, id), entry);
-  yyjson_mut_obj_add_strcpy (self->doc, entry, "id", id);
-  yyjson_mut_val *by = yyjson_mut_obj_add_obj (self->doc, entry, "owner");
-  yyjson_mut_obj_add_strcpy (self->doc, by, "kind", owner->kind);
-  yyjson_mut_obj_add_strcpy (self->doc, by, "name", owner->name);
-  if (owner->namespace != NULL)
-    yyjson_mut_obj_add_strcpy (self->doc, by, "namespace", owner->namespace);
-  yyjson_mut_obj_add_strcpy (self->doc, by, "uid", owner->uid);
-  yyjson_mut_obj_add_uint (self->doc, entry, "sizeBytes", size_bytes);
+  yyjson_mut_val *entry = new_entry (self, id, owner, size_bytes);
+  put_member (entries_of (self, list), id, entry, self->doc);
   return entry;
 }
 
@@ -223,6 +304,15 @@ is_of_owner (yyjson_mut_val *entry, gconstpointer uid)
   return g_strcmp0 (owner_uid (entry), uid) == 0;
 }
 
+static yyjson_mut_val *
+new_artifact (StorageLedger *self, const LedgerArtifact *artifact, const char *at)
+{
+  yyjson_mut_val *entry = new_entry (self, artifact->owner.uid, &artifact->owner, artifact->size_bytes);
+  yyjson_mut_obj_add_uint (self->doc, entry, "logicalSizeBytes", artifact->logical_bytes);
+  yyjson_mut_obj_add_strcpy (self->doc, entry, "updatedAt", at);
+  return entry;
+}
+
 gboolean
 storage_ledger_publish (StorageLedger *self, const LedgerOwner *owner, const char *session, guint64 size_bytes,
                         guint64 logical_bytes, guint64 limit_bytes, const char *at, GError **error)
@@ -234,10 +324,40 @@ storage_ledger_publish (StorageLedger *self, const LedgerOwner *owner, const cha
   if (session != NULL)
     storage_ledger_release (self, session);
   drop_entries (self, RESERVATIONS, is_of_owner, owner->uid);
-  yyjson_mut_val *entry = put_entry (self, PUBLISHED, owner->uid, owner, size_bytes);
-  yyjson_mut_obj_add_uint (self->doc, entry, "logicalSizeBytes", logical_bytes);
-  yyjson_mut_obj_add_strcpy (self->doc, entry, "updatedAt", at);
+  LedgerArtifact artifact = { *owner, size_bytes, logical_bytes };
+  put_member (entries_of (self, PUBLISHED), owner->uid, new_artifact (self, &artifact, at), self->doc);
   return TRUE;
+}
+
+static gboolean
+is_written (yyjson_mut_val *entry, const LedgerArtifact *artifact)
+{
+  return entry != NULL && yyjson_mut_get_uint (yyjson_mut_obj_get (entry, "sizeBytes")) == artifact->size_bytes;
+}
+
+guint
+storage_ledger_record (StorageLedger *self, const LedgerArtifact *artifacts, gsize n, const char *at)
+{
+  size_t index, n_entries;
+  yyjson_mut_val *key, *entry;
+  guint n_changed = 0;
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
+  yyjson_mut_obj_foreach (entries_of (self, PUBLISHED), index, n_entries, key, entry)
+    g_hash_table_insert (known, (char *) yyjson_mut_get_str (key), entry);
+  for (gsize i = 0; i < n; i++)
+    {
+      const char *uid = artifacts[i].owner.uid;
+      yyjson_mut_val *written = g_hash_table_lookup (known, uid);
+      if (is_written (written, &artifacts[i]))
+        continue;
+      entry = new_artifact (self, &artifacts[i], at);
+      if (written != NULL)
+        put_member (entries_of (self, PUBLISHED), uid, entry, self->doc);
+      else
+        yyjson_mut_obj_add (entries_of (self, PUBLISHED), yyjson_mut_strcpy (self->doc, uid), entry);
+      n_changed++;
+    }
+  return n_changed;
 }
 
 gboolean

@@ -1,5 +1,6 @@
 /* The books of the artifact store: what is published, what is reserved, and whether more fits; storage-accounting.md. Pure:
- * the ledger is a value that a caller reads, changes and writes back under its version. Used by the controller, the worker
+ * the ledger is a value that a caller reads, changes and writes back under its version; unchanged, it is written as it was
+ * read. More than 2,000 artifacts are written in a short form, without names, of which a ConfigMap holds about 13,000. Used by the controller, the worker
  * and the upload gateway. Belongs to one thread. */
 #pragma once
 
@@ -44,6 +45,14 @@ gboolean storage_ledger_reserve (StorageLedger *self, const char *id, const Ledg
 gboolean storage_ledger_publish (StorageLedger *self, const LedgerOwner *owner, const char *session,
                                  guint64 size_bytes, guint64 logical_bytes, guint64 limit_bytes, const char *at,
                                  GError **error);
+
+typedef struct {
+  LedgerOwner owner;
+  guint64 size_bytes, logical_bytes;
+} LedgerArtifact;
+/* What is known to be stored, whatever the limit: entries that are missing or of another size are written anew. How many. */
+guint storage_ledger_record (StorageLedger *self, const LedgerArtifact *artifacts, gsize n, const char *at);
+
 /* Nothing is set aside under `id` any more; whether there was. */
 gboolean storage_ledger_release (StorageLedger *self, const char *id);
 /* Nothing of the owner is counted any more, reservations included; whether there was. */

@@ -1,4 +1,4 @@
-"""The Kubernetes client's own tests (src/kube/kube_live-test.c), against a real API server."""
+"""Tests of src/kube and src/cluster that need a real API server."""
 
 import os
 import re
@@ -9,8 +9,8 @@ import pytest
 from harness import tools
 
 
-def run(cluster, path):
-    program = tools.program().parents[1] / "kube" / "kube_live-test"
+def run(cluster, path, name="kube/kube_live-test"):
+    program = tools.program().parents[1] / name
     done = subprocess.run([program, "-p", path], env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
     assert done.returncode == 0, done.stdout[-3000:]
@@ -20,6 +20,11 @@ def run(cluster, path):
 @pytest.mark.parametrize("name", ["objects", "patches", "delete", "list", "informer", "leader", "events", "access", "token-file"])
 def test_live(cluster, name):
     run(cluster, f"/kube-live/{name}")
+
+
+@pytest.mark.parametrize("name", ["missing", "writers", "nothing-new", "spoilt"])
+def test_ledger(cluster, name):
+    run(cluster, f"/ledger-live/{name}", "cluster/ledger_live-test")
 
 
 def test_forgotten_version(cluster):
