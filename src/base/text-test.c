@@ -115,6 +115,80 @@ test_parse_bytes (void)
     }
 }
 
+/* apimachinery's resource.ParseQuantity, and Value, which rounds up. */
+static const struct {
+  const char *text;
+  gboolean ok;
+  guint64 value;
+} quantities[] = {
+  { "0", TRUE, 0 },
+  { "123", TRUE, 123 },
+  { "+5", TRUE, 5 },
+  { "1.", TRUE, 1 },
+  { ".5", TRUE, 1 },
+  { "0.0", TRUE, 0 },
+  { "1.0000000001", TRUE, 2 },
+  { "500Gi", TRUE, 500ull << 30 },
+  { "1.5T", TRUE, 1500000000000 },
+  { "1.5Ti", TRUE, 3ull << 39 },
+  { "0.1Gi", TRUE, 107374183 },
+  { "10k", TRUE, 10000 },
+  { "2M", TRUE, 2000000 },
+  { "3P", TRUE, 3000000000000000 },
+  { "7E", TRUE, 7000000000000000000 },
+  { "7Ei", TRUE, 7ull << 60 },
+  { "1Ki", TRUE, 1024 },
+  { "1Mi", TRUE, 1 << 20 },
+  { "1Pi", TRUE, 1ull << 50 },
+  { "1e3", TRUE, 1000 },
+  { "1E3", TRUE, 1000 },
+  { "1.25e+2", TRUE, 125 },
+  { "1500e-3", TRUE, 2 },
+  { "2500m", TRUE, 3 },
+  { "1m", TRUE, 1 },
+  { "2000000u", TRUE, 2 },
+  { "1n", TRUE, 1 },
+  { "9223372036854775807", TRUE, G_MAXINT64 },
+  { "9223372036854775808", FALSE, 0 },
+  { "8Ei", FALSE, 0 },
+  { "1e19", FALSE, 0 },
+  { "1e30", FALSE, 0 },
+  { "340282366920938463463374607431768211456", FALSE, 0 },
+  { "1e31", FALSE, 0 },
+  { "", FALSE, 0 },
+  { ".", FALSE, 0 },
+  { "Gi", FALSE, 0 },
+  { "-1", FALSE, 0 },
+  { "1.1.1", FALSE, 0 },
+  { "1K", FALSE, 0 },
+  { "1KI", FALSE, 0 },
+  { "1ki", FALSE, 0 },
+  { "1GiB", FALSE, 0 },
+  { "1GB", FALSE, 0 },
+  { "1g", FALSE, 0 },
+  { "1 Gi", FALSE, 0 },
+  { " 1", FALSE, 0 },
+  { "1e", FALSE, 0 },
+  { "1e+", FALSE, 0 },
+  { "1e+-3", FALSE, 0 },
+  { "1ee3", FALSE, 0 },
+  { "1e 3", FALSE, 0 },
+  { "0x10", FALSE, 0 },
+  { "000000000000000000000000000000000000000000000000000000000000000001", FALSE, 0 },
+  { NULL, FALSE, 0 },
+};
+
+static void
+test_parse_quantity (void)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (quantities); i++)
+    {
+      guint64 value = 77;
+      g_assert_cmpint (text_parse_quantity (quantities[i].text, &value), ==, quantities[i].ok);
+      g_assert_cmpuint (value, ==, quantities[i].ok ? quantities[i].value : 77);
+    }
+}
+
 static void
 test_uuid (void)
 {
@@ -151,6 +225,7 @@ main (int argc, char **argv)
   g_test_add_func ("/text/count", test_count);
   g_test_add_func ("/text/parse-u64", test_parse_u64);
   g_test_add_func ("/text/parse-bytes", test_parse_bytes);
+  g_test_add_func ("/text/parse-quantity", test_parse_quantity);
   g_test_add_func ("/text/uuid", test_uuid);
   return g_test_run ();
 }

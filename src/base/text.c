@@ -84,6 +84,95 @@ text_parse_bytes (const char *text, guint64 *out_bytes)
   return FALSE;
 }
 
+#define MAX_QUANTITY_BYTES 64
+#define MAX_EXPONENT 30
+
+__extension__ typedef unsigned __int128 Wide;
+
+/* Digits with at most one point among them; `text` moves behind them. FALSE without a digit, or when they are too many. */
+static gboolean
+take_decimal (const char **text, Wide *out_digits, int *out_exponent)
+{
+  gboolean has_point = FALSE, has_digit = FALSE;
+  Wide digits = 0;
+  int exponent = 0;
+  for (;; (*text)++)
+    {
+      if (**text == '.' && !has_point)
+        has_point = TRUE;
+      else if (!g_ascii_isdigit (**text))
+        break;
+      else if (__builtin_mul_overflow (digits, (Wide) 10, &digits)
+               || __builtin_add_overflow (digits, (Wide) (**text - '0'), &digits))
+        return FALSE;
+      else
+        {
+          has_digit = TRUE;
+          exponent -= has_point;
+        }
+    }
+  *out_digits = digits;
+  *out_exponent = exponent;
+  return has_digit;
+}
+
+/* What a suffix multiplies by: a power of two, and one of ten. */
+static gboolean
+parse_suffix (const char *suffix, guint *out_shift, int *out_exponent)
+{
+  static const struct {
+    const char *suffix;
+    guint shift;
+    int exponent;
+  } suffixes[] = {
+    { "", 0, 0 },    { "n", 0, -9 },  { "u", 0, -6 },  { "m", 0, -3 },  { "k", 0, 3 },   { "M", 0, 6 },
+    { "G", 0, 9 },   { "T", 0, 12 },  { "P", 0, 15 },  { "E", 0, 18 },  { "Ki", 10, 0 }, { "Mi", 20, 0 },
+    { "Gi", 30, 0 }, { "Ti", 40, 0 }, { "Pi", 50, 0 }, { "Ei", 60, 0 },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (suffixes); i++)
+    if (strcmp (suffix, suffixes[i].suffix) == 0)
+      {
+        *out_shift = suffixes[i].shift;
+        *out_exponent = suffixes[i].exponent;
+        return TRUE;
+      }
+  gint64 exponent;
+  if (g_ascii_tolower (suffix[0]) != 'e')
+    return FALSE;
+  const char *number = suffix + 1 + (suffix[1] == '+' && suffix[2] != '-');
+  if (!g_ascii_string_to_signed (number, 10, -MAX_EXPONENT, MAX_EXPONENT, &exponent, NULL))
+    return FALSE;
+  *out_shift = 0;
+  *out_exponent = (int) exponent;
+  return TRUE;
+}
+
+gboolean
+text_parse_quantity (const char *text, guint64 *out_value)
+{
+  Wide value;
+  guint shift;
+  int point, exponent;
+  if (text == NULL || strlen (text) > MAX_QUANTITY_BYTES)
+    return FALSE;
+  text += *text == '+';
+  if (!take_decimal (&text, &value, &point) || !parse_suffix (text, &shift, &exponent)
+      || __builtin_mul_overflow (value, (Wide) 1 << shift, &value))
+    return FALSE;
+  for (exponent += point; exponent > 0; exponent--)
+    if (__builtin_mul_overflow (value, (Wide) 10, &value))
+      return FALSE;
+  for (gboolean rest = FALSE; exponent < 0; exponent++)
+    {
+      rest |= value % 10 != 0;
+      value = value / 10 + (exponent == -1 && rest);
+    }
+  if (value > G_MAXINT64)
+    return FALSE;
+  *out_value = (guint64) value;
+  return TRUE;
+}
+
 void
 text_uuid (char buffer[37])
 {

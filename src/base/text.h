@@ -11,6 +11,10 @@ char *text_count (guint64 count);
 gboolean text_parse_u64 (const char *text, guint64 *out_value);
 /* "8MiB", "100MB", "512k", "1073741824": FALSE on anything else. */
 gboolean text_parse_bytes (const char *text, guint64 *out_bytes);
+/* A Kubernetes quantity as a number of bytes, rounded up: "500Gi", "1.5T", "1e9", "2500m" (apimachinery's resource.Quantity;
+ * suffixes n u m k M G T P E and Ki ... Ei are told apart by case). FALSE on anything else, a negative one, or more than
+ * G_MAXINT64. */
+gboolean text_parse_quantity (const char *text, guint64 *out_value);
 /* 32 random lower-case hex digits as a UUID v4 text; `buffer` holds 37 bytes. */
 void text_uuid (char buffer[37]);
 /* TRUE for the form text_uuid makes. */

@@ -5,7 +5,7 @@
 typedef struct {
   gboolean flag, other;
   const char *text, *choice;
-  guint64 number, bytes;
+  guint64 number, bytes, quantity;
 } Settings;
 
 static const char *const choices[] = { "red", "green", NULL };
@@ -16,6 +16,7 @@ static const Option options[] = {
   OPTION (Settings, choice, "choice", '\0', OPTION_TEXT, "COLOUR", choices, ""),
   OPTION (Settings, number, "number", 'n', OPTION_NUMBER, "N", NULL, ""),
   OPTION (Settings, bytes, "bytes", '\0', OPTION_BYTES, "SIZE", NULL, ""),
+  OPTION (Settings, quantity, "quantity", '\0', OPTION_QUANTITY, "QUANTITY", NULL, ""),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
@@ -52,6 +53,7 @@ static const struct {
   { "--choice green", "", { .choice = "green" } },
   { "--number 18446744073709551615", "", { .number = G_MAXUINT64 } },
   { "--bytes 8MiB", "", { .bytes = 8 << 20 } },
+  { "--quantity 1.5Ki", "", { .quantity = 1536 } },
 };
 
 static void
@@ -72,6 +74,7 @@ test_good_lines (void)
       g_assert_cmpstr (settings.choice, ==, wanted->choice);
       g_assert_cmpuint (settings.number, ==, wanted->number);
       g_assert_cmpuint (settings.bytes, ==, wanted->bytes);
+      g_assert_cmpuint (settings.quantity, ==, wanted->quantity);
     }
 }
 
@@ -92,6 +95,7 @@ static const struct {
   { "--number -1", "wants a number" },
   { "--number 18446744073709551616", "wants a number" },
   { "--bytes 8XB", "wants a size" },
+  { "--quantity 8gi", "wants a quantity" },
 };
 
 static void

@@ -40,6 +40,12 @@ is_choice (const Option *option, const char *value)
   return option->choices == NULL || g_strv_contains (option->choices, value);
 }
 
+static const char *const wanted[] = {
+  [OPTION_NUMBER] = "number",
+  [OPTION_BYTES] = "size such as 8MiB",
+  [OPTION_QUANTITY] = "quantity such as 500Gi",
+};
+
 static gboolean
 store_value (Found found, const char *value, GError **error)
 {
@@ -51,10 +57,11 @@ store_value (Found found, const char *value, GError **error)
     case OPTION_TEXT: *(const char **) member = value; break;
     case OPTION_NUMBER: good = text_parse_u64 (value, member); break;
     case OPTION_BYTES: good = text_parse_bytes (value, member); break;
+    case OPTION_QUANTITY: good = text_parse_quantity (value, member); break;
     }
   if (!good)
-    return cli_usage_fail (error, "--%s wants a %s, not \"%.100s\"", found.option->name,
-                           found.option->type == OPTION_BYTES ? "size such as 8MiB" : "number", value);
+    return cli_usage_fail (error, "--%s wants a %s, not \"%.100s\"", found.option->name, wanted[found.option->type],
+                           value);
   if (!is_choice (found.option, value))
     {
       g_autofree char *choices = g_strjoinv (", ", (char **) found.option->choices);

@@ -8,10 +8,11 @@
 #include "base/error.h"
 
 typedef enum {
-  OPTION_FLAG,   /* gboolean */
-  OPTION_TEXT,   /* const char *, borrowed from argv */
-  OPTION_NUMBER, /* guint64 */
-  OPTION_BYTES,  /* guint64, "8MiB" */
+  OPTION_FLAG,     /* gboolean */
+  OPTION_TEXT,     /* const char *, borrowed from argv */
+  OPTION_NUMBER,   /* guint64 */
+  OPTION_BYTES,    /* guint64, "8MiB" */
+  OPTION_QUANTITY, /* guint64, "500Gi" as Kubernetes writes it */
 } OptionType;
 
 typedef struct {
