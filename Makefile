@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON = $$(tests/tools/python-env)
 
-.PHONY: all demo test bench fuzz soak valgrind install clean
+.PHONY: all demo test bench fuzz soak valgrind cluster cluster-down install clean
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -33,6 +33,12 @@ soak: all
 
 valgrind:
 	tools/run-tests --only memcheck
+
+cluster: all
+	@tools/cluster up
+
+cluster-down:
+	@tools/cluster down
 
 install: all
 	meson install -C $(BUILD) --no-rebuild

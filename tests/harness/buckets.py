@@ -34,7 +34,8 @@ def _program():
 class SeaweedFS:
     """`weed server` with its S3 door on `port`; stop() and start() again keep what is stored."""
 
-    def __init__(self, folder, key=KEY, secret=SECRET, tls=None):
+    def __init__(self, folder, key=KEY, secret=SECRET, tls=None, address="127.0.0.1"):
+        self.address = address
         self.folder, self.log = pathlib.Path(folder), pathlib.Path(folder) / "weed.log"
         (self.folder / "data").mkdir(parents=True)
         self.key, self.secret, self.process = key, secret, None
@@ -49,16 +50,16 @@ class SeaweedFS:
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.address}:{self.port}"
 
     @property
     def tls_url(self):
-        return f"https://127.0.0.1:{self.tls_port}"
+        return f"https://{self.address}:{self.tls_port}"
 
     def start(self):
         ports = [f"-{name}.port={port}" for name, port in self.ports.items()]
         grpc = [f"-{name}.port.grpc={port}" for name, port in self.grpc.items()]
-        command = [_program(), "server", f"-dir={self.folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
+        command = [_program(), "server", f"-dir={self.folder / 'data'}", f"-ip={self.address}", f"-ip.bind={self.address}", "-s3",
                    "-s3.port.iceberg=0", "-s3.port.lance=0", f"-s3.config={self.config}", "-volume.max=500", "-master.volumeSizeLimitMB=128",
                    f"-metricsPort={self.metrics_port}", "-master.telemetry=false", "-master.peers=none",
                    *ports, *grpc]
@@ -138,7 +139,7 @@ class Bucket:
 
     def counted(self, what):
         """What the bucket's own server counted of it: "request_total", "bucket_traffic_received_bytes_total"."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.server.metrics_port}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{self.server.address}:{self.server.metrics_port}/metrics", timeout=20) as answer:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines
                    if line.startswith(f"SeaweedFS_s3_{what}{{") and f'bucket="{self.name}"' in line)

@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tarfile
 import time
@@ -16,6 +17,7 @@ import time
 from . import control_plane, servers, tools
 
 BRIDGE, ADDRESS, POD_RANGE, SERVICE_RANGE = "cni0", "10.244.0.1", "10.244.0.0/24", "10.96.0.0/16"
+DNS, DOMAIN = "10.96.0.10", "cluster.local"
 NODE = "node-1"
 PAUSE_IMAGE = "localhost/pause:1"
 PAUSE_SOURCE = """
@@ -29,7 +31,21 @@ int main (void) { signal (SIGTERM, stop); signal (SIGINT, stop); signal (SIGCHLD
 
 
 def run(*command, check=True, **options):
-    return subprocess.run(list(map(str, command)), check=check, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    source = {} if "input" in options else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(list(map(str, command)), check=check, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **source, **options)
+
+
+def answers(server, name):
+    """Does a DNS server know the address of a name?"""
+    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.settimeout(1)
+        try:
+            asking.sendto(b"\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + labels + b"\x00\x00\x01\x00\x01", (server, 53))
+            told = asking.recv(512)
+        except OSError:
+            return False
+    return told[3] & 15 == 0 and int.from_bytes(told[6:8], "big") > 0
 
 
 def make_pause_image(out, work):
@@ -52,10 +68,25 @@ def make_pause_image(out, work):
 class Cluster(control_plane.ControlPlane):
     """Use as a context, or start() and stop()."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, api_server_options=()):
         self.started = []
-        super().__init__(folder, address=ADDRESS)
+        super().__init__(folder, address=ADDRESS, api_server_options=api_server_options)
         self.containerd_socket = self.folder / "containerd.sock"
+
+    @classmethod
+    def attach(cls, folder):
+        """One that another process started, to use or to stop()."""
+        cluster = cls.__new__(cls)
+        cluster.folder, cluster.address = pathlib.Path(folder), ADDRESS
+        cluster.containerd_socket, cluster.kubeconfig = cluster.folder / "containerd.sock", cluster.folder / "admin.kubeconfig"
+        cluster.etcd, cluster.api_server = (control_plane.Recorded(cluster.folder / f"{name}.log") for name in ("etcd", "kube-apiserver"))
+        order = ["containerd"]  # the first to start, the last to end
+        names = order + sorted({path.stem for path in cluster.folder.glob("*.pid")} - {"etcd", "kube-apiserver", *order})
+        cluster.started = [(name, control_plane.Recorded(cluster.folder / f"{name}.log")) for name in names]
+        return cluster
+
+    def is_running(self):
+        return all(process.is_running() for process in (self.etcd, self.api_server, *(one for _, one in self.started)))
 
     # Networks and mounts
 
@@ -110,12 +141,13 @@ state = "{self.folder}/containerd-state"
 
     def write_kubelet_config(self):
         certificate, key = self.authority.issue("kubelet-server", f"/CN={NODE}", f"IP:{ADDRESS},DNS:{NODE}")
-        path = self.folder / "kubelet.json"
+        path, names = self.folder / "kubelet.json", self.folder / "resolv.conf"
+        names.write_text(f"nameserver {DNS}\n")  # and no domain of this machine's
         path.write_text(json.dumps({
             "kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "address": ADDRESS,
             "authentication": {"x509": {"clientCAFile": str(self.authority.certificate)}, "webhook": {"enabled": True}, "anonymous": {"enabled": False}},
             "authorization": {"mode": "Webhook"}, "cgroupDriver": "cgroupfs", "failCgroupV1": False, "oomScoreAdj": 0, "enforceNodeAllocatable": [],
-            "containerRuntimeEndpoint": f"unix://{self.containerd_socket}", "clusterDNS": ["10.96.0.10"], "clusterDomain": "cluster.local",
+            "containerRuntimeEndpoint": f"unix://{self.containerd_socket}", "clusterDNS": [DNS], "clusterDomain": DOMAIN, "resolvConf": str(names),
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"}, "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99, "tlsCertFile": str(certificate), "tlsPrivateKeyFile": str(key), "failSwapOn": False,
             "podLogsDir": str(self.folder / "pod-logs"), "volumePluginDir": str(self.folder / "volume-plugins"), "maxPods": 200}))
@@ -133,7 +165,7 @@ state = "{self.folder}/containerd-state"
         end = time.monotonic() + timeout
         while not holds():
             for name, process in self.started:
-                if process.process.poll() is not None:
+                if not process.is_running():
                     raise servers.ServerFailed(f"{name} ended:\n{process.log.read_text()[-3000:]}")
             if time.monotonic() > end:
                 raise servers.ServerFailed(f"{what}: not within {timeout} s")
@@ -152,6 +184,20 @@ state = "{self.folder}/containerd-state"
     def import_image(self, archive):
         """A docker- or OCI-archive."""
         self.ctr("images", "import", "--snapshotter", "native", archive)
+
+    def import_layout(self, layout, name):
+        """An image layout (tools/build-image), under a name."""
+        index = json.loads((pathlib.Path(layout) / "index.json").read_text())
+        for manifest in index["manifests"]:
+            manifest["annotations"] = {"io.containerd.image.name": name}
+        archive, named = self.folder / "image.tar", self.folder / "index.json"
+        named.write_text(json.dumps(index))
+        with tarfile.open(archive, "w") as image:
+            image.add(named, "index.json")
+            for part in ("oci-layout", "blobs"):
+                image.add(pathlib.Path(layout) / part, part)
+        self.import_image(archive)
+        archive.unlink()
 
     def start_controllers(self):
         certificate, key = self.authority.certificate, self.authority.key
@@ -173,6 +219,24 @@ state = "{self.folder}/containerd-state"
                    "--cluster-cidr", POD_RANGE, f"--metrics-bind-address=127.0.0.1:{servers.free_port()}",
                    f"--healthz-bind-address=127.0.0.1:{servers.free_port()}")
 
+    def start_dns(self):
+        """CoreDNS on this machine, and the Service by which Pods find it."""
+        port, corefile = servers.free_port(), self.folder / "Corefile"
+        corefile.write_text(f".:{port} {{\n  bind {ADDRESS}\n  errors\n  kubernetes {DOMAIN} in-addr.arpa {{\n    kubeconfig {self.kubeconfig}\n  }}\n}}\n")
+        self.spawn("coredns", tools.of_cluster("coredns"), "-conf", corefile)
+        kinds = ("udp", "tcp")
+        self.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "kube-dns", "namespace": "kube-system"},
+                    "spec": {"clusterIP": DNS, "ports": [{"name": kind, "port": 53, "protocol": kind.upper()} for kind in kinds]}},
+                   {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+                    "metadata": {"name": "kube-dns", "namespace": "kube-system", "labels": {"kubernetes.io/service-name": "kube-dns"}},
+                    "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}],
+                    "ports": [{"name": kind, "port": port, "protocol": kind.upper()} for kind in kinds]})
+        self.wait_for("DNS", lambda: answers(DNS, f"kubernetes.default.svc.{DOMAIN}"))
+
+    def apply(self, *objects):
+        """Creates or changes objects."""
+        self.kubectl("apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode())
+
     def kubectl(self, *arguments, check=True, **options):
         return run(tools.kubernetes("kubectl"), "--kubeconfig", self.kubeconfig, *arguments, check=check, **options)
 
@@ -187,6 +251,7 @@ state = "{self.folder}/containerd-state"
         self.start_containerd()
         self.start_controllers()
         self.start_node()
+        self.start_dns()
         self.wait_for("the node", self.is_node_ready)
         return self
 

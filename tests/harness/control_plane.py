@@ -40,14 +40,18 @@ class Authority:
 
 
 class Process:
-    """A program with its output in a file."""
+    """A program with its output in a file. Who reads that file's neighbour `.pid` can stop it, too (Recorded)."""
 
     def __init__(self, command, log):
         self.command, self.log, self.process = list(map(str, command)), pathlib.Path(log), None
 
     def start(self):
         with self.log.open("ab") as output:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        self.log.with_suffix(".pid").write_text(f"{self.process.pid} {started_at(self.process.pid)}")
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
 
     def stop(self, how=signal.SIGTERM):
         if self.process is None:
@@ -61,11 +65,40 @@ class Process:
         self.process = None
 
 
+def started_at(pid):
+    """When a process began, in ticks: with the pid its name for good. None for one that is gone or waits to be reaped."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+class Recorded:
+    """A process that another one started (Process)."""
+
+    def __init__(self, log):
+        self.log = pathlib.Path(log)
+        told = self.log.with_suffix(".pid")
+        self.pid, self.began = map(int, told.read_text().split()) if told.exists() else (0, 0)
+
+    def is_running(self):
+        return self.pid > 0 and started_at(self.pid) == self.began
+
+    def stop(self, how=signal.SIGTERM):
+        for signal_number in (how, signal.SIGKILL):
+            end = time.monotonic() + 20
+            if self.is_running():
+                os.kill(self.pid, signal_number)
+            while self.is_running() and time.monotonic() < end:
+                time.sleep(0.05)
+
+
 class ControlPlane:
     """etcd and kube-apiserver on an address of this machine. Use as a context; `kubeconfig` is the administrator's."""
 
-    def __init__(self, folder, address="127.0.0.1"):
-        self.folder, self.address = pathlib.Path(folder), address
+    def __init__(self, folder, address="127.0.0.1", api_server_options=()):
+        self.folder, self.address, self.api_server_options = pathlib.Path(folder), address, api_server_options
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port, self.etcd_port, peer_port = servers.free_port(), servers.free_port(), servers.free_port()
         self.authority = Authority(self.folder / "pki")
@@ -97,7 +130,8 @@ class ControlPlane:
                 "--kubelet-client-certificate", kubelet_client[0], "--kubelet-client-key", kubelet_client[1],
                 "--tls-cert-file", certificate, "--tls-private-key-file", key, "--client-ca-file", self.authority.certificate,
                 "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", account_certificate,
-                "--service-account-signing-key-file", account_key, "--cert-dir", self.folder / "made", "--endpoint-reconciler-type", reconciler]
+                "--service-account-signing-key-file", account_key, "--cert-dir", self.folder / "made", "--endpoint-reconciler-type", reconciler,
+                *self.api_server_options]
 
     def write_kubeconfig(self, path, server, certificate, key):
         path.write_text(json.dumps({
@@ -120,7 +154,7 @@ class ControlPlane:
                 return
             except (OSError, urllib.error.URLError):
                 time.sleep(0.1)
-            if self.api_server.process.poll() is not None:
+            if not self.api_server.is_running():
                 break
         raise servers.ServerFailed(f"kube-apiserver did not start:\n{self.api_server.log.read_text()[-3000:]}")
 

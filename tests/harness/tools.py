@@ -37,6 +37,11 @@ def kubernetes(name):
     return _printed_by("kubernetes/build", name)
 
 
+def of_cluster(name):
+    """helm or coredns."""
+    return _printed_by("cluster/build", name)
+
+
 def real_model():
     """Folder of a small real model."""
     return _printed_by("real-model")

@@ -101,9 +101,11 @@ class Fault:
 class Hub:
     """A running hub. `requests` tells what was asked: dicts of host ("hub", "cdn"), method, path, headers, status.
     `lacks`: what a mirror has not: "tree" (the route), "commit" (X-Repo-Commit), "hashes", "head" (the method), "lengths" (of
-    small files). `tls`: a context of module ssl for both hosts."""
+    small files). `tls`: a context of module ssl for both hosts. `address`: where it listens, on which others may reach it."""
 
-    def __init__(self, page=1000, prefix="", cdn_life=None, cdn_life_bytes=None, port=0, link_host=None, lacks=(), tls=None):
+    def __init__(self, page=1000, prefix="", cdn_life=None, cdn_life_bytes=None, port=0, link_host=None, lacks=(), tls=None,
+                 address="127.0.0.1"):
+        self.address, self.second_name = address, "localhost" if address == "127.0.0.1" else address
         self.page, self.prefix, self.link_host = page, prefix, link_host
         self.cdn_life, self.cdn_life_bytes, self.lacks, self.tls = cdn_life, cdn_life_bytes, lacks, tls
         self.repositories, self.renamed, self.tokens = {}, {}, {"hf_good": "someone"}
@@ -113,7 +115,7 @@ class Hub:
         self.hub_server, self.cdn_server = self._start(HubHandler, port), self._start(CdnHandler, 0)
 
     def _start(self, handler, port):
-        server = Server(("127.0.0.1", port), handler)
+        server = Server((self.address, port), handler)
         server.hub = self
         if self.tls is not None:
             server.socket = self.tls.wrap_socket(server.socket, server_side=True)
@@ -122,11 +124,11 @@ class Hub:
 
     @property
     def endpoint(self):
-        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.hub_server.server_port}{self.prefix}"
+        return f"{'http' if self.tls is None else 'https'}://{self.address}:{self.hub_server.server_port}{self.prefix}"
 
     @property
     def cdn(self):
-        return f"{'http' if self.tls is None else 'https'}://localhost:{self.cdn_server.server_port}"
+        return f"{'http' if self.tls is None else 'https'}://{self.second_name}:{self.cdn_server.server_port}"
 
     def add(self, name, files, **options):
         self.repositories[name] = Repository(name, files, **options)

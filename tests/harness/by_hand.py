@@ -1,0 +1,113 @@
+"""The test cluster for use by hand: tools/cluster."""
+
+import argparse
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness import cluster as clusters  # noqa: E402
+from harness import installation, servers, tools  # noqa: E402
+
+HELP = """\
+tools/cluster up       starts a Kubernetes of one node on this machine, with a bucket (SeaweedFS), a Hugging Face hub and an Ollama
+                       registry beside it and the built program as image {image}; prints how to reach it
+tools/cluster down     stops it and removes all it left
+tools/cluster status   says whether it runs, and where (exit status 1: it does not)
+
+It needs root (a bridge, mounts, containerd). Everything of it lies in one folder: {folder}
+"""
+
+
+def folder():
+    state = os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local" / "state"
+    return pathlib.Path(state) / "ai-models-cluster"
+
+
+def outside_of(place):
+    return json.loads((place / "outside.json").read_text())
+
+
+def tell(place):
+    outside = outside_of(place)
+    print(f"export KUBECONFIG={place / 'admin.kubeconfig'}")
+    print(f"export PATH={tools.kubernetes('kubectl').parent}:{tools.of_cluster('helm').parent}:$PATH")
+    print(f"# bucket {outside['bucket']} at {outside['s3']}, hub {outside['hub']}, Ollama's registry {outside['ollama']}")
+    print(f"# image {installation.IMAGE}; make cluster-down takes it all down")
+
+
+def is_running(place):
+    return (place / "outside.json").exists() and clusters.Cluster.attach(place).is_running()
+
+
+def refuse(why):
+    sys.exit(f"cluster: {why}")
+
+
+def up(place):
+    if is_running(place):
+        tell(place)
+        return
+    if place.exists():
+        down(place)  # the remains of one that a reboot or a kill ended
+    if subprocess.run([tools.need("ip"), "link", "show", clusters.BRIDGE], capture_output=True).returncode == 0:
+        refuse(f"there is a bridge {clusters.BRIDGE} already, of another cluster or of the tests: only one can run at a time")
+    program = tools.program()
+    begin = time.monotonic()
+    cluster = clusters.Cluster(place)
+    try:
+        cluster.make_bridge()
+        cluster.spawn("outside", sys.executable, tools.ROOT / "tests" / "harness" / "outside.py", place, clusters.ADDRESS)
+        cluster.start()
+        installation.import_program(cluster, program)
+        cluster.wait_for("bucket and hubs", (place / "outside.json").exists)
+    except BaseException:
+        cluster.stop()
+        cluster.remove()
+        raise
+    print(f"# up in {time.monotonic() - begin:.0f} s")
+    tell(place)
+
+
+def down(place):
+    if not place.exists():
+        print("# no cluster is there")
+        return
+    cluster = clusters.Cluster.attach(place)
+    cluster.stop()
+    cluster.remove()
+    shutil.rmtree(place, ignore_errors=True)
+    print("# down")
+
+
+def status(place):
+    if not is_running(place):
+        print(f"# not running{' (remains of one are there: tools/cluster down)' if place.exists() else ''}")
+        sys.exit(1)
+    tell(place)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=HELP.format(image=installation.IMAGE, folder=folder()), prog="tools/cluster",
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["up", "down", "status"])
+    what, place = parser.parse_args().what, folder()
+    if os.geteuid() != 0 and what != "status":
+        refuse("it makes a bridge, mounts and containers: run it as root (sudo -E make cluster)")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{place}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            {"up": up, "down": down, "status": status}[what](place)
+        except (servers.ServerFailed, subprocess.CalledProcessError) as error:
+            refuse(f"{error}\n{getattr(error, 'stderr', None) or ''}")
+
+
+if __name__ == "__main__":
+    main()
