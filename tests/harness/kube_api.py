@@ -1,7 +1,9 @@
 """An API server as the tests themselves talk to it: as administrator, with plain dicts."""
 
+import contextlib
 import http.client
 import json
+import socket
 import ssl
 import threading
 import time
@@ -41,6 +43,32 @@ def path_of(kind, namespace=None, name=None, sub=None):
 
 def path_to(thing, sub=None):
     return path_of(thing["kind"], thing["metadata"].get("namespace"), thing["metadata"]["name"], sub)
+
+
+class Watch:
+    """(type, object) of all that is there and that comes, until the server ends it or another thread close()s it."""
+
+    def __init__(self, api, kind, namespace=None):
+        self.path, self.connection = path_of(kind, namespace) + "?watch=1&resourceVersion=0", api.connect(timeout=3600)
+
+    def __iter__(self):
+        try:
+            self.connection.request("GET", self.path)
+            answer = self.connection.getresponse()
+            while line := answer.readline():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    return
+                yield event["type"], event["object"]
+        except (OSError, http.client.HTTPException, ValueError, AttributeError):
+            return
+        finally:
+            self.connection.close()
+
+    def close(self):
+        if self.connection.sock is not None:
+            with contextlib.suppress(OSError):
+                self.connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 class Api:
@@ -124,21 +152,8 @@ class Api:
                            {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {"expirationSeconds": life}})
         return answer["status"]["token"]
 
-    def watch(self, kind, namespace=None, timeout=30):
-        """(type, object) of all that is there and that comes, until the server ends it or nothing comes for `timeout` s."""
-        connection = self.connect(timeout + 10)
-        try:
-            connection.request("GET", path_of(kind, namespace) + f"?watch=1&resourceVersion=0&timeoutSeconds={timeout}")
-            answer = connection.getresponse()
-            while line := answer.readline():
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    return
-                yield event["type"], event["object"]
-        except (OSError, http.client.HTTPException, ValueError):
-            return
-        finally:
-            connection.close()
+    def watch(self, kind, namespace=None):
+        return Watch(self, kind, namespace)
 
     def wait(self, what, holds, timeout=60, tick=0.05):
         """What holds() gives once it is true. `what`: words, or a function that tells how things stand."""
