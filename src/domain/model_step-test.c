@@ -7,8 +7,9 @@
   .has_finalizer = TRUE, .source = MODEL_SOURCE_REMOTE, .is_usage_known = TRUE, .n_active_workers = 0, \
   .max_workers = 4
 #define UPLOAD FRESH, .source = MODEL_SOURCE_UPLOAD
-#define STORED \
-  FRESH, .is_settled = TRUE, .is_ready = TRUE, .cleanup = MODEL_CLEANUP_DUE, .artifact = MODEL_ARTIFACT_INTACT
+#define STORED                                                                                                  \
+  FRESH, .is_settled = TRUE, .is_ready = TRUE, .cleanup = MODEL_CLEANUP_DUE, .artifact = MODEL_ARTIFACT_INTACT, \
+         .is_published = TRUE, .shows_result = TRUE
 #define BROKEN FRESH, .is_settled = TRUE
 #define LEAVING FRESH, .is_deleting = TRUE
 
@@ -108,7 +109,7 @@ static const struct {
     MODEL_AT_QUEUED,
     NULL },
   { "ready, cleanup state lost",
-    { STORED, .cleanup = MODEL_CLEANUP_NONE },
+    { STORED, .cleanup = MODEL_CLEANUP_NONE, .is_published = FALSE },
     MODEL_STEP_PUBLISH_AGAIN,
     MODEL_AT_QUEUED,
     NULL },
@@ -119,8 +120,61 @@ static const struct {
     NULL },
   { "ready, finalizer removed by hand: nothing is published anew",
     { STORED, .has_finalizer = FALSE },
-    MODEL_STEP_NONE,
+    MODEL_STEP_ADD_FINALIZER,
     MODEL_AT_READY,
+    NULL },
+
+  { "published, the status is not written yet",
+    { STORED, .is_settled = FALSE, .is_ready = FALSE, .worker = MODEL_WORKER_SUCCEEDED },
+    MODEL_STEP_TAKE_RESULT,
+    MODEL_AT_READY,
+    NULL },
+  { "published, the status is not written yet and the worker is gone",
+    { STORED, .is_settled = FALSE, .is_ready = FALSE },
+    MODEL_STEP_TAKE_RESULT,
+    MODEL_AT_READY,
+    NULL },
+  { "published, and somebody made the status Failed",
+    { STORED, .is_ready = FALSE },
+    MODEL_STEP_TAKE_RESULT,
+    MODEL_AT_READY,
+    NULL },
+  { "published, and somebody wrote another digest",
+    { STORED, .shows_result = FALSE },
+    MODEL_STEP_TAKE_RESULT,
+    MODEL_AT_READY,
+    NULL },
+  { "damaged, published again and running",
+    { STORED, .is_settled = FALSE, .is_ready = FALSE, .artifact = MODEL_ARTIFACT_DAMAGED,
+      .worker = MODEL_WORKER_ACTIVE },
+    MODEL_STEP_FOLLOW_WORKER,
+    MODEL_AT_RUNNING,
+    NULL },
+  { "damaged, published again with success",
+    { STORED, .is_settled = FALSE, .is_ready = FALSE, .artifact = MODEL_ARTIFACT_DAMAGED,
+      .worker = MODEL_WORKER_SUCCEEDED },
+    MODEL_STEP_TAKE_RESULT,
+    MODEL_AT_READY,
+    NULL },
+  { "damaged, published again and failed",
+    { BROKEN, .cleanup = MODEL_CLEANUP_DUE, .is_published = TRUE, .artifact = MODEL_ARTIFACT_DAMAGED },
+    MODEL_STEP_RELEASE,
+    MODEL_AT_FAILED,
+    NULL },
+  { "running, and somebody made the status Ready",
+    { FRESH, .is_settled = TRUE, .is_ready = TRUE, .cleanup = MODEL_CLEANUP_DUE, .worker = MODEL_WORKER_ACTIVE },
+    MODEL_STEP_FOLLOW_WORKER,
+    MODEL_AT_RUNNING,
+    NULL },
+  { "awaits an upload, and somebody made the status Ready",
+    { UPLOAD, .is_settled = TRUE, .is_ready = TRUE, .upload = MODEL_UPLOAD_OPEN },
+    MODEL_STEP_AWAIT_UPLOAD,
+    MODEL_AT_WAITING_UPLOAD,
+    NULL },
+  { "after an interruption",
+    { FRESH, .is_pausing = TRUE, .cleanup = MODEL_CLEANUP_DUE },
+    MODEL_STEP_AWAIT,
+    MODEL_AT_QUEUED,
     NULL },
 
   { "failed for good", { BROKEN }, MODEL_STEP_NONE, MODEL_AT_FAILED, NULL },
@@ -188,7 +242,7 @@ test_rows (void)
 static gboolean
 nth_view (guint n, ModelView *out_view)
 {
-  static const guint bases[] = { 2, 2, 4, 3, 3, 3, 5, 2, 4, 2, 2, 2 };
+  static const guint bases[] = { 2, 2, 4, 3, 3, 3, 5, 2, 4, 2, 2, 2, 3, 2 };
   guint digits[G_N_ELEMENTS (bases)];
   for (gsize i = 0; i < G_N_ELEMENTS (bases); i++)
     {
@@ -210,6 +264,9 @@ nth_view (guint n, ModelView *out_view)
     .is_usage_known = digits[10] != 0,
     .n_active_workers = digits[11],
     .max_workers = 1,
+    .is_published = digits[12] > 0,
+    .shows_result = digits[12] > 1,
+    .is_pausing = digits[13] != 0,
   };
   return n == 0;
 }
@@ -224,12 +281,18 @@ test_all_views (void)
       ModelStep step = model_decide (&seen).step;
       if (step == MODEL_STEP_START_WORKER)
         g_assert_true (!seen.is_deleting && seen.has_finalizer && seen.worker == MODEL_WORKER_ABSENT
-                       && seen.is_usage_known && seen.n_active_workers < seen.max_workers && !seen.is_settled);
+                       && seen.is_usage_known && !seen.is_pausing && seen.n_active_workers < seen.max_workers
+                       && (!seen.is_settled || seen.is_ready));
       if (step == MODEL_STEP_DROP_FINALIZER)
         g_assert_true (seen.is_deleting && seen.worker == MODEL_WORKER_ABSENT && seen.cleanup != MODEL_CLEANUP_DUE
                        && !seen.has_leftovers);
       if (step == MODEL_STEP_RELEASE) /* never of a model that may be used */
-        g_assert_true (seen.is_deleting || (seen.is_settled && !seen.is_ready));
+        g_assert_true (
+          seen.is_deleting
+          || (seen.is_settled && !seen.is_ready && (!seen.is_published || seen.artifact == MODEL_ARTIFACT_DAMAGED)));
+      if (seen.is_published && seen.artifact != MODEL_ARTIFACT_DAMAGED) /* nothing is published twice */
+        g_assert_true (step != MODEL_STEP_START_WORKER && step != MODEL_STEP_PUBLISH_AGAIN
+                       && step != MODEL_STEP_FAIL);
       if (step == MODEL_STEP_ISSUE_UPLOAD || step == MODEL_STEP_START_WORKER || step == MODEL_STEP_TAKE_RESULT)
         g_assert_true (seen.has_finalizer); /* what is made can be cleared up */
     }

@@ -31,20 +31,23 @@ typedef enum { MODEL_ARTIFACT_UNCHECKED, MODEL_ARTIFACT_INTACT, MODEL_ARTIFACT_D
 
 typedef enum {
   MODEL_CLEANUP_NONE,      /* nothing is stored that somebody must remove */
-  MODEL_CLEANUP_DUE,       /* something is stored */
+  MODEL_CLEANUP_DUE,       /* something is stored, or may be: a worker was started */
   MODEL_CLEANUP_REQUESTED, /* its removal was asked for, and the books say so */
 } ModelCleanupState;
 
 typedef struct {
   gboolean is_deleting, has_finalizer;
   ModelSourceKind source;
-  gboolean is_settled; /* the status is Ready or Failed for the object's generation */
+  gboolean is_settled; /* the status is Ready, or Failed for the object's generation */
   gboolean is_ready;   /* it is Ready, with a digest */
   ModelArtifactState artifact;
   ModelCleanupState cleanup;
+  gboolean is_published; /* the cleanup state holds the result of a publication: what the status has to say */
+  gboolean shows_result; /* and it says so */
   ModelWorkerState worker;
   gboolean has_leftovers; /* Secrets of a worker or of an upload that nobody needs any more once it is settled */
   ModelUploadState upload;
+  gboolean is_pausing;   /* the worker was interrupted, and another is not started yet */
   const char *waits_for; /* what of the user's or the catalogue's is missing, as a reason; NULL: nothing */
   gboolean is_usage_known;
   guint n_active_workers, max_workers;
@@ -61,7 +64,7 @@ typedef enum {
   MODEL_STEP_START_WORKER,   /* and say so */
   MODEL_STEP_FOLLOW_WORKER,  /* write its progress */
   MODEL_STEP_RESTART_WORKER, /* remove its Pod; the next look starts another from the checkpoint */
-  MODEL_STEP_TAKE_RESULT,    /* cleanup state, books, status, in this order */
+  MODEL_STEP_TAKE_RESULT,    /* cleanup state, books, status, in this order; of what is not done yet */
   MODEL_STEP_PUBLISH_AGAIN, /* the artifact is damaged: take it out of the status and begin again, at the same revision */
   MODEL_STEP_CLEAR_UP,      /* remove worker, session and their Secrets */
   MODEL_STEP_RELEASE,       /* ask for the removal of what is stored, release the books */

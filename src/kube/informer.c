@@ -38,10 +38,10 @@ make_key (const char *namespace, const char *name)
 }
 
 static Cached *
-cached_new (const KubeObject *object)
+cached_new (const KubeObject *object, KubeTrim trim)
 {
   gsize size = 0;
-  g_autofree char *text = kube_object_trimmed_text (object, &size);
+  g_autofree char *text = kube_object_trimmed_text (object, trim, &size);
   g_autofree char *key = make_key (kube_object_namespace (object), kube_object_name (object));
   gsize key_size = strlen (key) + 1;
   Cached *self = g_malloc (sizeof *self + size + key_size);
@@ -107,7 +107,7 @@ tell (Informer *self, const KubeObject *before, const KubeObject *now)
 static void
 put (Informer *self, const KubeObject *object)
 {
-  Cached *cached = cached_new (object);
+  Cached *cached = cached_new (object, self->config.trim);
   g_mutex_lock (&self->lock);
   cached->generation = self->generation;
   g_autoptr (KubeObject) before = remove_locked (self, cached->key);
@@ -283,13 +283,19 @@ informer_wait (Ctx *ctx, Informer *self, GError **error)
   return TRUE;
 }
 
+static KubeObject *
+get_by_key (Informer *self, const char *key)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  const Cached *cached = g_hash_table_lookup (self->objects, key);
+  return cached != NULL ? cached_parse (cached) : NULL;
+}
+
 KubeObject *
 informer_get (Informer *self, const char *namespace, const char *name)
 {
   g_autofree char *key = make_key (namespace, name);
-  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  const Cached *cached = g_hash_table_lookup (self->objects, key);
-  return cached != NULL ? cached_parse (cached) : NULL;
+  return get_by_key (self, key);
 }
 
 static void
@@ -319,4 +325,23 @@ informer_count (Informer *self)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   return g_hash_table_size (self->objects);
+}
+
+void
+informer_each (Informer *self, void (*func) (const KubeObject *object, gpointer data), gpointer data)
+{
+  g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
+  GHashTableIter iter;
+  gpointer key;
+  g_mutex_lock (&self->lock);
+  g_hash_table_iter_init (&iter, self->objects);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    g_ptr_array_add (keys, g_strdup (key));
+  g_mutex_unlock (&self->lock);
+  for (guint i = 0; i < keys->len; i++)
+    {
+      g_autoptr (KubeObject) object = get_by_key (self, keys->pdata[i]);
+      if (object != NULL)
+        func (object, data);
+    }
 }

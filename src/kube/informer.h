@@ -14,6 +14,7 @@ typedef struct {
   const char *namespace;                       /* NULL: all */
   const char *label_selector, *field_selector; /* or NULL */
   InformerValues index;                        /* or NULL */
+  KubeTrim trim;                               /* what of an object nobody reads from here; NULL: all is kept */
   /* Called on the informer's thread, after the cache has changed: `before` is NULL for a new object, `now` for one that
    * is gone. A listing that was missed gives one call with the last state before and the state now. May be NULL. */
   void (*changed) (const KubeObject *before, const KubeObject *now, gpointer data);
@@ -36,3 +37,5 @@ KubeObject *informer_get (Informer *self, const char *namespace, const char *nam
 /* Those the index has under `value`; NULL value: all. Array of KubeObject that unrefs them; caller unrefs it. */
 GPtrArray *informer_find (Informer *self, const char *value);
 guint informer_count (Informer *self);
+/* Calls `func` for each of them, one at a time in memory and without a lock: what comes or goes meanwhile may be left out. */
+void informer_each (Informer *self, void (*func) (const KubeObject *object, gpointer data), gpointer data);

@@ -54,7 +54,7 @@ test_copies (void)
   g_autofree char *edited = json_write (doc, NULL);
   g_assert_cmpstr (edited, ==, pod);
   gsize size = 0;
-  g_autofree char *trimmed = kube_object_trimmed_text (object, &size);
+  g_autofree char *trimmed = kube_object_trimmed_text (object, NULL, &size);
   g_assert_cmpuint (size, ==, strlen (trimmed));
   g_assert_null (strstr (trimmed, "managedFields"));
   g_assert_null (strstr (trimmed, "last-applied"));

@@ -151,7 +151,7 @@ kube_object_edit (const KubeObject *self)
 }
 
 char *
-kube_object_trimmed_text (const KubeObject *self, gsize *out_size)
+kube_object_trimmed_text (const KubeObject *self, KubeTrim trim, gsize *out_size)
 {
   g_autoptr (yyjson_mut_doc) doc = kube_object_edit (self);
   yyjson_mut_val *metadata = yyjson_mut_obj_get (yyjson_mut_doc_get_root (doc), "metadata");
@@ -159,5 +159,7 @@ kube_object_trimmed_text (const KubeObject *self, gsize *out_size)
   yyjson_mut_obj_remove_key (metadata, "managedFields");
   if (annotations != NULL)
     yyjson_mut_obj_remove_key (annotations, LAST_APPLIED);
+  if (trim != NULL)
+    trim (yyjson_mut_doc_get_root (doc));
   return json_write (doc, out_size);
 }
