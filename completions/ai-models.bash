@@ -6,7 +6,7 @@ _ai_models ()
   local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve completion --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller completion --help --version" -- "$word"))
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -119,6 +119,41 @@ _ai_models ()
       esac
       options="--listen --tls-cert --tls-key --htpasswd --plain-users --writer --grant-salt-file --anonymous-read --allow-anonymous-write --accept-sparse-manifests --max-connections --max-connections-per-peer --port-file --log-level --store --json --quiet --verbose --log-format --help --version"
       values="--listen -l --tls-cert --tls-key --htpasswd --plain-users --writer --grant-salt-file --max-connections --max-connections-per-peer --port-file --log-level --store --log-format"
+      kinds=""
+      ;;
+    controller)
+      case $before in
+        --namespace) COMPREPLY=(); return ;;
+        --worker-image) COMPREPLY=(); return ;;
+        --worker-image-pull-secret) COMPREPLY=(); return ;;
+        --worker-service-account) COMPREPLY=(); return ;;
+        --worker-requests) COMPREPLY=(); return ;;
+        --worker-limits) COMPREPLY=(); return ;;
+        --max-workers) COMPREPLY=(); return ;;
+        --registry) COMPREPLY=(); return ;;
+        --registry-ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --registry-login-dir) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --registry-write-secret) COMPREPLY=(); return ;;
+        --registry-ca-secret) COMPREPLY=(); return ;;
+        --staging-store) COMPREPLY=(); return ;;
+        --artifacts-secret) COMPREPLY=(); return ;;
+        --artifacts-ca-secret) COMPREPLY=(); return ;;
+        --upload-url) COMPREPLY=(); return ;;
+        --capacity-limit) COMPREPLY=(); return ;;
+        --hf-endpoint) COMPREPLY=(); return ;;
+        --ollama-registry) COMPREPLY=(); return ;;
+        --sources-ca-config-map) COMPREPLY=(); return ;;
+        --https-proxy) COMPREPLY=(); return ;;
+        --no-proxy) COMPREPLY=(); return ;;
+        --listen) COMPREPLY=(); return ;;
+        --lease) COMPREPLY=(); return ;;
+        --sweep-interval-s) COMPREPLY=(); return ;;
+        --inventory-interval-s) COMPREPLY=(); return ;;
+        --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
+      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
       kinds=""
       ;;
     completion)

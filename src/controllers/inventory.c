@@ -1,0 +1,174 @@
+#include <malloc.h>
+
+#include "base/log.h"
+#include "controllers/model_work.h"
+
+#define MAX_NAMED 100 /* models in one line of the log */
+
+/* What the objects say is stored. */
+typedef struct {
+  ModelController *controller;
+  GPtrArray *models;    /* KubeObject, of what follows */
+  GArray *artifacts;    /* LedgerArtifact, borrowed from `models` */
+  GHashTable *stored;   /* uids of those */
+  GHashTable *expected; /* uids that may have reservations */
+  GString *blocking;    /* names of models whose record cannot be written */
+  guint n_blocking;
+} Inventory;
+
+static void
+unref_object (gpointer data)
+{
+  kube_object_unref (data);
+}
+
+static void
+inventory_clear (Inventory *self)
+{
+  g_array_unref (self->artifacts);
+  g_hash_table_unref (self->stored);
+  g_hash_table_unref (self->expected);
+  g_ptr_array_unref (self->models);
+  g_string_free (self->blocking, TRUE);
+}
+
+static void
+note_blocking (Inventory *self, const ModelOwner *owner)
+{
+  if (self->n_blocking++ < MAX_NAMED)
+    g_string_append_printf (self->blocking, "%s%s/%s%s%s", self->blocking->len > 0 ? ", " : "", owner->kind,
+                            owner->namespace != NULL ? owner->namespace : "", owner->namespace != NULL ? "/" : "",
+                            owner->name);
+}
+
+/* One that is being deleted counts until its cleanup state says that it is released. */
+static gboolean
+is_released (Inventory *self, const KubeObject *model)
+{
+  if (!kube_object_is_deleting (model))
+    return FALSE;
+  g_autofree char *name = model_object_name (CLEANUP_STATE_PREFIX, kube_object_uid (model));
+  g_autoptr (KubeObject) cleanup = informer_get (self->controller->secrets, self->controller->settings->namespace,
+                                                 name);
+  return cleanup == NULL || cleanup_state_is_complete (cleanup);
+}
+
+static void
+take_model (const KubeObject *model, gpointer data)
+{
+  Inventory *self = data;
+  yyjson_val *status = kube_object_status (model), *artifact = json_get_object (status, "artifact");
+  const char *phase = json_get_string (status, "phase");
+  gint64 size = yyjson_get_sint (yyjson_obj_get (artifact, "sizeBytes"));
+  if (g_strcmp0 (phase, "Failed") != 0 && g_strcmp0 (phase, "Ready") != 0)
+    g_hash_table_add (self->expected, g_strdup (kube_object_uid (model)));
+  if (artifact == NULL || is_released (self, model))
+    return;
+  KubeObject *kept = kube_object_ref ((KubeObject *) model);
+  g_ptr_array_add (self->models, kept);
+  LedgerArtifact entry = { model_owner_of (kept, kube_object_namespace (kept)[0] == '\0'), (guint64) MAX (size, 0),
+                           (guint64) MAX (size, 0) };
+  if (size <= 0)
+    {
+      note_blocking (self, &entry.owner);
+      return;
+    }
+  g_array_append_val (self->artifacts, entry);
+  g_hash_table_add (self->stored, (char *) kube_object_uid (kept));
+}
+
+static gboolean
+is_in (const char *uid, gpointer data)
+{
+  return uid != NULL && g_hash_table_contains (data, uid);
+}
+
+static gboolean
+edit_books (StorageLedger *ledger, gpointer data, GError **error)
+{
+  Inventory *self = data;
+  g_autofree char *now = time_text_now ();
+  guint n_changed = storage_ledger_record (ledger, (const LedgerArtifact *) (gpointer) self->artifacts->data,
+                                           self->artifacts->len, now);
+  n_changed += storage_ledger_drop_artifacts (ledger, is_in, self->stored);
+  n_changed += storage_ledger_drop_reservations (ledger, is_in, self->expected);
+  if (self->n_blocking == 0 && (n_changed > 0 || !storage_ledger_is_confirmed (ledger)))
+    storage_ledger_confirm (ledger, now, self->controller->settings->identity, self->artifacts->len);
+  return TRUE;
+}
+
+/* Compares all objects with the books. */
+static gboolean
+count_all (Ctx *ctx, ModelController *controller, GError **error)
+{
+  Inventory self = {
+    .controller = controller,
+    .models = g_ptr_array_new_with_free_func (unref_object),
+    .artifacts = g_array_new (FALSE, FALSE, sizeof (LedgerArtifact)),
+    .stored = g_hash_table_new (g_str_hash, g_str_equal),
+    .expected = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
+    .blocking = g_string_new (NULL),
+  };
+  informer_each (controller->models, take_model, &self);
+  informer_each (controller->cluster_models, take_model, &self);
+  gboolean done = ledger_store_edit (ctx, controller->ledger_store, edit_books, &self, error);
+  if (done && self.n_blocking > 0)
+    done = am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%u models have no size in their status: %s%s",
+                    self.n_blocking, self.blocking->str, self.n_blocking > MAX_NAMED ? ", ..." : "");
+  inventory_clear (&self);
+  malloc_trim (0);
+  return done;
+}
+
+static gboolean
+check_confirmed (StorageLedger *ledger, gpointer data, GError **error)
+{
+  return storage_ledger_is_confirmed (ledger)
+         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "the storage ledger is not confirmed any more");
+}
+
+/* Nothing has changed since the last pass, as far as one can see from here: only whether the books are there. */
+static gboolean
+pass (Ctx *ctx, ModelController *self, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  gboolean is_due = g_atomic_int_get (&self->inventory_is_due);
+  if (!is_due && ledger_store_edit (ctx, self->ledger_store, check_confirmed, NULL, &problem))
+    return TRUE;
+  if (!is_due && !am_error_is (problem, AM_ERROR_FAILED_PRECONDITION))
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  g_atomic_int_set (&self->inventory_is_due, FALSE);
+  if (count_all (ctx, self, error))
+    return TRUE;
+  g_atomic_int_set (&self->inventory_is_due, TRUE);
+  return FALSE;
+}
+
+static void
+note_pass (ModelController *self, gboolean done)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  self->inventory_is_healthy = done;
+  if (done)
+    self->inventory_success_s = g_get_real_time () / G_USEC_PER_SEC;
+}
+
+void
+inventory_run (Ctx *term, ModelController *self)
+{
+  gint64 interval_ms = self->settings->inventory_interval_ms;
+  while (ctx_check (term, NULL))
+    {
+      g_autoptr (GError) error = NULL;
+      g_autoptr (Ctx) limited = ctx_new_child (term, interval_ms);
+      gboolean done = pass (limited, self, &error);
+      if (ctx_check (term, NULL))
+        note_pass (self, done);
+      if (!done && ctx_check (term, NULL))
+        am_log_warning (term, "the storage inventory failed", "err", error->message, NULL);
+      ctx_sleep_ms (term, done ? interval_ms : MAX (interval_ms / 6, 100), NULL);
+    }
+}
