@@ -164,6 +164,7 @@ list_all (Informer *self, GError **error)
   KubeListOptions options = {
     .label_selector = self->config.label_selector,
     .field_selector = self->config.field_selector,
+    .may_lag = self->resource_version == NULL, /* at first; later nothing may seem to go back in time */
   };
   char *resource_version = NULL;
   g_mutex_lock (&self->lock);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "kube/kube_error.h"
+#include "kube/kube_list_stream.h"
 #include "kube/kube_watch_stream.h"
 #include "net/http_client.h"
 
@@ -13,27 +14,30 @@
 #define MAX_TOKEN_BYTES (64 * 1024)
 #define TOKEN_AGE_US (30 * G_USEC_PER_SEC) /* a projected token is replaced long before it ends */
 #define DEFAULT_PAGE_SIZE 500
+#define LIST_TIMEOUT_MS \
+  (5 * 60 * 1000) /* of a page, which is all of the list when that comes from the server's memory */
+#define STREAM_BUFFER_BYTES (32 * 1024)
 #define DEFAULT_WATCH_S 300
 #define WATCH_GRACE_S 30
 
 struct KubeClient {
-  KubeConfig config; /* its texts are owned */
-  HttpClient *requests, *watches;
+  KubeConfig config;              /* its texts are owned */
+  HttpClient *requests, *streams; /* lists and watches: a connection for each at a time */
   GMutex lock;
   gint64 token_read_us; /* 0: not yet */
 };
 
 static HttpClient *
-new_http_client (const KubeConfig *config, gboolean for_watches, GError **error)
+new_http_client (const KubeConfig *config, gboolean for_streams, GError **error)
 {
   HttpClientConfig http = {
     .ca_pem = config->ca_pem,
     .client_pem = config->client_pem,
     .insecure_skip_verify = config->insecure_skip_verify,
     .proxy = config->proxy_url,
-    .multiplexed = !for_watches,
-    .no_progress_timeout_ms = for_watches ? G_MAXINT : REQUEST_TIMEOUT_MS, /* a watch has a time of its own */
-    .max_attempts = for_watches ? 1 : 0,
+    .multiplexed = !for_streams,
+    .no_progress_timeout_ms = for_streams ? G_MAXINT : REQUEST_TIMEOUT_MS, /* a watch has a time of its own */
+    .buffer_bytes = STREAM_BUFFER_BYTES,
   };
   return http_client_new (&http, error);
 }
@@ -54,8 +58,8 @@ kube_client_new (const KubeConfig *config, GError **error)
     .insecure_skip_verify = config->insecure_skip_verify,
   };
   self->requests = new_http_client (config, FALSE, error);
-  self->watches = self->requests != NULL ? new_http_client (config, TRUE, error) : NULL;
-  return self->watches != NULL ? g_steal_pointer (&self) : NULL;
+  self->streams = self->requests != NULL ? new_http_client (config, TRUE, error) : NULL;
+  return self->streams != NULL ? g_steal_pointer (&self) : NULL;
 }
 
 void
@@ -64,7 +68,7 @@ kube_client_free (KubeClient *self)
   if (self == NULL)
     return;
   http_client_free (self->requests);
-  http_client_free (self->watches);
+  http_client_free (self->streams);
   kube_config_clear (&self->config);
   g_mutex_clear (&self->lock);
   g_free (self);
@@ -84,7 +88,7 @@ set_token (KubeClient *self, const char *token, gsize size)
   if (text[0] == '\0' || strpbrk (text, "\r\n") != NULL)
     return FALSE;
   http_client_set_credentials (self->requests, self->config.server, header);
-  http_client_set_credentials (self->watches, self->config.server, header);
+  http_client_set_credentials (self->streams, self->config.server, header);
   return TRUE;
 }
 
@@ -181,7 +185,7 @@ tell_failure (const Request *request, const HttpReply *reply, GError *failure, G
 static gboolean
 carry_out (Ctx *ctx, KubeClient *self, const Request *request, HttpReply *out_reply, GError **error)
 {
-  HttpClient *client = request->download != NULL ? self->watches : self->requests;
+  HttpClient *client = request->download != NULL ? self->streams : self->requests;
   GError *failure = NULL;
   refresh_token (self, FALSE);
   gboolean done = send_once (ctx, client, self, request, out_reply, &failure);
@@ -320,17 +324,24 @@ add_query (GString *query, const char *name, const char *value)
 }
 
 static gboolean
-take_items (yyjson_val *list, KubeEach each, gpointer data, GError **error)
+feed_list (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError **error)
 {
-  size_t index, n;
-  yyjson_val *item;
-  yyjson_arr_foreach (json_get_array (list, "items"), index, n, item)
-  {
-    g_autoptr (KubeObject) object = kube_object_new_from (item, error);
-    if (object == NULL || !each (object, data, error))
-      return FALSE;
-  }
-  return TRUE;
+  return kube_list_stream_feed (data, bytes, size, error);
+}
+
+static KubeObject *
+list_page (Ctx *ctx, KubeClient *self, const KubeTarget *target, const char *query, KubeEach each, gpointer data,
+           GError **error)
+{
+  static const HttpDownload download = { .write = feed_list };
+  g_autoptr (Ctx) limited = ctx_new_child (ctx, LIST_TIMEOUT_MS);
+  g_auto (KubeListStream) stream = { 0 };
+  g_auto (HttpReply) reply = { 0 };
+  kube_list_stream_init (&stream, each, data);
+  Request request = {
+    .verb = "list", .method = "GET", .target = target, .query = query, .download = &download, .download_data = &stream
+  };
+  return carry_out (limited, self, &request, &reply, error) ? kube_list_stream_end (&stream, error) : NULL;
 }
 
 gboolean
@@ -349,10 +360,11 @@ kube_client_list (Ctx *ctx, KubeClient *self, const KubeTarget *target, const Ku
       add_query (query, "labelSelector", wanted->label_selector);
       add_query (query, "fieldSelector", wanted->field_selector);
       add_query (query, "continue", next);
-      Request request = { .verb = "list", .method = "GET", .target = target, .query = query->str };
+      if (wanted->may_lag && next == NULL)
+        add_query (query, "resourceVersion", "0");
       g_clear_pointer (&page, kube_object_unref);
-      page = ask_for_object (ctx, self, &request, error);
-      if (page == NULL || !take_items (kube_object_root (page), each, data, error))
+      page = list_page (ctx, self, target, query->str, each, data, error);
+      if (page == NULL)
         return FALSE;
       g_free (next);
       next = g_strdup (json_get_string (json_get_object (kube_object_root (page), "metadata"), "continue"));

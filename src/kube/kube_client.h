@@ -1,4 +1,4 @@
-/* Requests to the API server: one multiplexed connection for all of them, and one of its own for each watch. Used by the
+/* Requests to the API server: one multiplexed connection for all of them, and one of its own for each list and watch. Used by the
  * controllers, informers and leases above it. Thread-safe; every call blocks up to the context's deadline, or 60 s. */
 #pragma once
 
@@ -53,9 +53,11 @@ gboolean kube_client_delete (Ctx *ctx, KubeClient *self, const KubeTarget *targe
 typedef struct {
   const char *label_selector, *field_selector; /* or NULL */
   guint page_size;                             /* 0: 500 */
+  gboolean
+    may_lag; /* from the API server's memory, in one page and cheaper; a little behind where there are several servers */
 } KubeListOptions;
 
-/* Called for each object; FALSE with an error ends the listing. */
+/* Called for each object as it comes, on the caller's thread; FALSE with an error ends the listing. */
 typedef gboolean (*KubeEach) (KubeObject *object, gpointer data, GError **error);
 /* A consistent list, page by page; `out_resource_version` (may be NULL, caller frees) is what a watch continues from.
  * OUT_OF_RANGE (reason Expired) when the server forgot the list between two pages: start anew. */

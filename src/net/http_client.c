@@ -8,7 +8,7 @@
 
 #define MAX_IDLE_HANDLES 32
 #define MAX_BACKOFF_MS (10 * 1000)
-#define BUFFER_BYTES (256L * 1024)
+#define BUFFER_BYTES (256 * 1024)
 /* A connection kept longer may be closing at the other end just now; a call that must not be sent twice
  * does not take that chance. */
 #define CAUTIOUS_AGE_S 5L
@@ -69,6 +69,7 @@ http_client_new (const HttpClientConfig *config, GError **error)
   self->config.max_attempts = (guint) or_default (config->max_attempts, 5);
   self->config.retry_base_ms = or_default (config->retry_base_ms, 250);
   self->config.max_redirects = (guint) or_default (config->max_redirects, 5);
+  self->config.buffer_bytes = (gsize) or_default ((gint64) config->buffer_bytes, BUFFER_BYTES);
   g_mutex_init (&self->lock);
   g_queue_init (&self->idle);
   self->credentials = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
@@ -188,8 +189,8 @@ set_common_options (Call *self, CURL *easy)
   curl_easy_setopt (easy, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt (easy, CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt (easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt (easy, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
-  curl_easy_setopt (easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);
+  curl_easy_setopt (easy, CURLOPT_BUFFERSIZE, (long) config->buffer_bytes);
+  curl_easy_setopt (easy, CURLOPT_UPLOAD_BUFFERSIZE, (long) config->buffer_bytes);
   curl_easy_setopt (easy, CURLOPT_CONNECTTIMEOUT_MS, (long) config->connect_timeout_ms);
   curl_easy_setopt (easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1000L);
   curl_easy_setopt (easy, CURLOPT_USERAGENT, config->user_agent);

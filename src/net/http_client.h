@@ -21,6 +21,7 @@ typedef struct {
   guint max_attempts;            /* 0: 5 */
   gint64 retry_base_ms;          /* 0: 250; doubled with full jitter up to 10 s; Retry-After wins up to 5 min */
   guint max_redirects;           /* 0: 5 */
+  gsize buffer_bytes;            /* each way, for each call at a time; 0: 256 KiB, which is fastest for bulk */
 } HttpClientConfig;
 
 HttpClient *http_client_new (const HttpClientConfig *config, GError **error);
