@@ -5,9 +5,13 @@ templates all see the same; so `include "ai-models.secrets" . | fromJson` costs 
 
 {{- define "ai-models.secrets" -}}
 {{- if not (hasKey .Values "secrets") -}}
-{{- $made := dict -}}
+{{- $made := dict "tls" dict -}}
 {{- include "ai-models.addAuthority" (list . $made) -}}
-{{- include "ai-models.addCertificate" (list . $made) -}}
+{{- range $part, $service := dict "dmcr" "dmcr" "controller" "ai-models-controller" -}}
+{{- $short := printf "%s.%s" $service $.Release.Namespace -}}
+{{- $names := list $service $short (printf "%s.svc" $short) (printf "%s.svc.%s" $short (include "ai-models.clusterDomain" $)) -}}
+{{- include "ai-models.addCertificate" (list $ $made $part (ternary "ai-models-dmcr-tls" "ai-models-controller-webhook-tls" (eq $part "dmcr")) $names) -}}
+{{- end -}}
 {{- include "ai-models.addUsers" (list . $made) -}}
 {{- include "ai-models.addArtifacts" (list . $made) -}}
 {{- $_ := set .Values "secrets" (toJson $made) -}}
@@ -38,24 +42,25 @@ templates all see the same; so `include "ai-models.secrets" . | fromJson` costs 
 {{- end -}}
 {{- end -}}
 
-{{/* A certificate stays as long as its authority and names do; for what it was made is noted beside it. */}}
+{{/* "ai-models.addCertificate" (list . MADE PART SECRET NAMES): a certificate stays as long as its authority and names do; for what it was made is noted
+beside it. */}}
 {{- define "ai-models.addCertificate" -}}
-{{- $root := index . 0 -}}{{- $made := index . 1 -}}
-{{- $given := dig "internal" "dmcr" "cert" dict $root.Values.aiModels -}}
-{{- $stored := include "ai-models.stored" (list $root $root.Release.Namespace "ai-models-dmcr-tls") | fromJson -}}
-{{- $short := printf "dmcr.%s" $root.Release.Namespace -}}
-{{- $names := list "localhost" "dmcr" $short (printf "%s.svc" $short) (include "ai-models.registryHost" $root) -}}
+{{- $root := index . 0 -}}{{- $made := index . 1 -}}{{- $part := index . 2 -}}{{- $secret := index . 3 -}}{{- $names := index . 4 -}}
+{{- $given := dig "internal" $part "cert" dict $root.Values.aiModels -}}
+{{- $stored := include "ai-models.stored" (list $root $root.Release.Namespace $secret) | fromJson -}}
 {{- $for := printf "%s %s" (join "," $names) $made.ca.crt | sha256sum -}}
-{{- $noted := dig "metadata" "annotations" "ai.deckhouse.io/certificate-for" "" (lookup "v1" "Secret" $root.Release.Namespace "ai-models-dmcr-tls") -}}
+{{- $noted := dig "metadata" "annotations" "ai.deckhouse.io/certificate-for" "" (lookup "v1" "Secret" $root.Release.Namespace $secret) -}}
+{{- $one := dict "secret" $secret "ca" ($given.ca | default $made.ca.crt) -}}
 {{- if and $given.crt $given.key -}}
-{{- $_ := set $made "tls" (dict "crt" $given.crt "key" $given.key "ca" ($given.ca | default $made.ca.crt) "for" "given") -}}
+{{- $one = merge $one (dict "crt" $given.crt "key" $given.key "for" "given") -}}
 {{- else if and (eq $for $noted) (index $stored "tls.crt") (index $stored "tls.key") -}}
-{{- $_ := set $made "tls" (dict "crt" (index $stored "tls.crt") "key" (index $stored "tls.key") "ca" $made.ca.crt "for" $for) -}}
+{{- $one = merge $one (dict "crt" (index $stored "tls.crt") "key" (index $stored "tls.key") "for" $for) -}}
 {{- else -}}
 {{- $authority := buildCustomCert (b64enc $made.ca.crt) (b64enc $made.ca.key) -}}
-{{- $new := genSignedCertWithKey "dmcr" (list "127.0.0.1") $names 3650 $authority (genPrivateKey "ecdsa") -}}
-{{- $_ := set $made "tls" (dict "crt" $new.Cert "key" $new.Key "ca" $made.ca.crt "for" $for) -}}
+{{- $new := genSignedCertWithKey (index $names 0) (list "127.0.0.1") (append $names "localhost") 3650 $authority (genPrivateKey "ecdsa") -}}
+{{- $one = merge $one (dict "crt" $new.Cert "key" $new.Key "for" $for) -}}
 {{- end -}}
+{{- $_ := set $made.tls $part $one -}}
 {{- end -}}
 
 {{/* A hash differs each time it is made: it stays as long as the password it was made of. */}}

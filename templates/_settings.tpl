@@ -50,6 +50,24 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Of a map of resources: cpu=1,memory=1Gi */}}
+{{- define "ai-models.quantities" -}}
+{{- $parts := list -}}
+{{- range $name, $value := . -}}{{- $parts = append $parts (printf "%s=%v" $name $value) -}}{{- end -}}
+{{- join "," $parts -}}
+{{- end -}}
+
+{{/* Where uploads go, without their path. */}}
+{{- define "ai-models.uploadURL" -}}
+{{- $host := include "ai-models.publicHost" . -}}
+{{- if $host -}}https://{{ $host }}{{- else -}}http://ai-models-upload-gateway.{{ .Release.Namespace }}.svc:8444{{- end -}}
+{{- end -}}
+
+{{/* As the program calls the levels. */}}
+{{- define "ai-models.logLevel" -}}
+{{- get (dict "Debug" "debug" "Info" "info" "Warn" "warning" "Error" "error") .Values.aiModels.logLevel -}}
+{{- end -}}
+
 {{- define "ai-models.labels" -}}
 heritage: deckhouse
 module: ai-models

@@ -281,7 +281,7 @@ worker_pod_document (const ControllerSettings *settings, const WorkerJob *job)
 static void
 add_rule (const Draft *draft, yyjson_mut_val *rules, const char *resource, const char *name)
 {
-  static const char *const verbs[] = { "get", "update", "patch" };
+  static const char *const verbs[] = { "get", "update" };
   yyjson_mut_val *rule = yyjson_mut_arr_add_obj (draft->doc, rules);
   add_word (draft, yyjson_mut_obj_add_arr (draft->doc, rule, "apiGroups"), "");
   add_word (draft, yyjson_mut_obj_add_arr (draft->doc, rule, "resources"), resource);

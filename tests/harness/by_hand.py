@@ -2,6 +2,7 @@
 
 import argparse
 import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ from harness import installation, servers, tools  # noqa: E402
 HELP = """\
 tools/cluster up       starts a Kubernetes of one node on this machine, with a bucket (SeaweedFS), a Hugging Face hub and an Ollama
                        registry beside it and the built program as image {image}; prints how to reach it
+tools/cluster install  installs the chart into it, or upgrades it, with the image made anew of the built program
 tools/cluster down     stops it and removes all it left
 tools/cluster status   says whether it runs, and where (exit status 1: it does not)
 
@@ -75,6 +77,18 @@ def up(place):
     tell(place)
 
 
+def install(place):
+    if not is_running(place):
+        refuse("it is not running: tools/cluster up")
+    cluster, outside = clusters.Cluster.attach(place), outside_of(place)
+    program = tools.program()
+    image = f"{installation.IMAGE}-{hashlib.sha256(program.read_bytes()).hexdigest()[:12]}"
+    installation.import_program(cluster, program, image)
+    installation.prepare(cluster, outside)
+    installation.install(cluster, installation.values(outside, internal={"image": image}))
+    print(f"# installed, release {installation.RELEASE} in {installation.NAMESPACE}, image {image}")
+
+
 def down(place):
     if not place.exists():
         print("# no cluster is there")
@@ -96,7 +110,7 @@ def status(place):
 def main():
     parser = argparse.ArgumentParser(description=HELP.format(image=installation.IMAGE, folder=folder()), prog="tools/cluster",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["up", "down", "status"])
+    parser.add_argument("what", choices=["up", "install", "down", "status"])
     what, place = parser.parse_args().what, folder()
     if os.geteuid() != 0 and what != "status":
         refuse("it makes a bridge, mounts and containers: run it as root (sudo -E make cluster)")
@@ -104,7 +118,7 @@ def main():
     with open(f"{place}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            {"up": up, "down": down, "status": status}[what](place)
+            {"up": up, "install": install, "down": down, "status": status}[what](place)
         except (servers.ServerFailed, subprocess.CalledProcessError) as error:
             refuse(f"{error}\n{getattr(error, 'stderr', None) or ''}")
 

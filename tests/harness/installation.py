@@ -9,7 +9,7 @@ import threading
 import time
 
 from . import cluster as clusters
-from . import outside, servers, tools
+from . import outside, rights, servers, tools
 
 IMAGE, NAMESPACE, RELEASE = "localhost/ai-models:test", "d8-ai-models", "ai-models"
 CREDENTIALS = "ai-models-s3"
@@ -29,7 +29,7 @@ def values(told, **settings):
     return {"aiModels": merge({
         "artifacts": {"bucket": told["bucket"], "endpoint": told["s3"], "credentialsSecretName": CREDENTIALS},
         "sources": {"huggingFace": {"endpoint": told["hub"]}, "ollama": {"registry": told["ollama"]}},
-        "internal": {"image": IMAGE}}, settings)}
+        "internal": {"image": IMAGE, "publicationRuntime": {"requests": {"cpu": "100m", "memory": "64Mi"}}}}, settings)}
 
 
 def merge(base, more):
@@ -75,11 +75,13 @@ def trouble(cluster, namespace=NAMESPACE):
 class Installation:
     """A cluster with DNS, a bucket, hubs, the program's image and the chart. Use as a context.
 
-    `cluster`, `outside` (weed, bucket, hub, ollama: in this process, so that a test may change them) and the helpers below."""
+    `cluster`, `outside` (weed, bucket, hub, ollama: in this process, so that a test may change them), `rights` (what its service accounts
+    asked of the API server) and the helpers below. `settings` are values of the chart, below aiModels."""
 
-    def __init__(self, folder, program=None, api_server_options=(), **settings):
+    def __init__(self, folder, program=None, **settings):
         self.folder, self.program, self.settings = pathlib.Path(folder), program or tools.program(), settings
-        self.cluster = clusters.Cluster(self.folder / "c", api_server_options)
+        self.rights = rights.Rights(self.folder, NAMESPACE)
+        self.cluster = clusters.Cluster(self.folder / "c", self.rights.api_server_options)
         self.stack, self.outside = contextlib.ExitStack(), None
 
     @property

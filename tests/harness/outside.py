@@ -2,6 +2,7 @@
 """What a cluster finds outside: a bucket, a Hugging Face hub and Ollama's registry, on an address that Pods reach.
 
 As a program: tests/harness/outside.py FOLDER ADDRESS. It writes FOLDER/outside.json once all is there, and ends with SIGTERM.
+With --gguf FILE it only writes a small GGUF file, to upload.
 """
 
 import json
@@ -63,6 +64,9 @@ def gguf():
 
 
 def main():
+    if sys.argv[1] == "--gguf":
+        pathlib.Path(sys.argv[2]).write_bytes(gguf())
+        return
     folder, address = pathlib.Path(sys.argv[1]), sys.argv[2]
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
