@@ -8,19 +8,22 @@
 static gboolean
 depth_is_fine (const char *text, gsize size)
 {
+  static const guint8 matters[256] = { ['"'] = 1, ['{'] = 1, ['['] = 1, ['}'] = 1, [']'] = 1 };
   guint depth = 0;
-  gboolean in_string = FALSE;
   for (gsize i = 0; i < size; i++)
     {
       char c = text[i];
-      if (in_string && c == '\\')
-        i++;
-      else if (c == '"')
-        in_string = !in_string;
-      else if (!in_string && (c == '{' || c == '[') && ++depth > JSON_MAX_DEPTH)
-        return FALSE;
-      else if (!in_string && (c == '}' || c == ']') && depth > 0)
+      if (!matters[(guint8) c])
+        continue;
+      if (c == '"')
+        for (i++; i < size && text[i] != '"'; i++)
+          i += text[i] == '\\';
+      else if (c == '{' || c == '[')
+        depth++;
+      else if (depth > 0)
         depth--;
+      if (depth > JSON_MAX_DEPTH)
+        return FALSE;
     }
   return TRUE;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "kube/text_pack.h"
 
 #define WAIT_POLL_MS 50
 #define FIRST_DELAY_MS 500
@@ -11,9 +12,10 @@
 /* An object in one piece of memory. */
 typedef struct {
   guint32 generation; /* of the list that had it last */
-  guint32 size_bytes;
-  char *key; /* "namespace/name", behind the text */
-  char text[];
+  guint32 text_size;
+  guint32 kept_size; /* of the text as it is kept */
+  gboolean is_packed;
+  char key[]; /* "namespace/name"; the text is behind it */
 } Cached;
 
 struct Informer {
@@ -22,6 +24,7 @@ struct Informer {
   InformerConfig config;
   GThread *thread;
   GMutex lock;
+  TextPack *pack;
   GHashTable *objects; /* key -> Cached */
   GHashTable *index;   /* value -> array of Cached */
   guint32 generation;
@@ -38,24 +41,25 @@ make_key (const char *namespace, const char *name)
 }
 
 static Cached *
-cached_new (const KubeObject *object, KubeTrim trim)
+keep_locked (Informer *self, const char *key, gconstpointer text, gsize size)
 {
-  gsize size = 0;
-  g_autofree char *text = kube_object_trimmed_text (object, trim, &size);
-  g_autofree char *key = make_key (kube_object_namespace (object), kube_object_name (object));
-  gsize key_size = strlen (key) + 1;
-  Cached *self = g_malloc (sizeof *self + size + key_size);
-  self->size_bytes = (guint32) size;
-  self->key = self->text + size;
-  memcpy (self->text, text, size);
-  memcpy (self->key, key, key_size);
-  return self;
+  gsize kept_size = 0, key_size = strlen (key) + 1;
+  gboolean is_packed = FALSE;
+  gconstpointer kept = text_pack_put (self->pack, text, size, &kept_size, &is_packed);
+  Cached *cached = g_malloc (sizeof *cached + key_size + kept_size);
+  *cached = (Cached){ self->generation, (guint32) size, (guint32) kept_size, is_packed };
+  memcpy (cached->key, key, key_size);
+  memcpy (cached->key + key_size, kept, kept_size);
+  return cached;
 }
 
 static KubeObject *
-cached_parse (const Cached *self)
+parse_locked (Informer *self, const Cached *cached)
 {
-  KubeObject *object = kube_object_parse (self->text, self->size_bytes, G_MAXSIZE, NULL);
+  gconstpointer text = cached->key + strlen (cached->key) + 1;
+  if (cached->is_packed)
+    text = text_pack_get (self->pack, text, cached->kept_size, cached->text_size);
+  KubeObject *object = kube_object_parse (text, cached->text_size, G_MAXSIZE, NULL);
   g_assert (object != NULL); /* we wrote it */
   return object;
 }
@@ -90,7 +94,7 @@ remove_locked (Informer *self, const char *key)
   Cached *cached = g_hash_table_lookup (self->objects, key);
   if (cached == NULL)
     return NULL;
-  KubeObject *before = cached_parse (cached);
+  KubeObject *before = parse_locked (self, cached);
   index_locked (self, before, cached, FALSE);
   g_hash_table_remove (self->objects, key);
   return before;
@@ -107,11 +111,13 @@ tell (Informer *self, const KubeObject *before, const KubeObject *now)
 static void
 put (Informer *self, const KubeObject *object)
 {
-  Cached *cached = cached_new (object, self->config.trim);
+  gsize size = 0;
+  g_autofree char *text = NULL;
+  g_autofree char *key = make_key (kube_object_namespace (object), kube_object_name (object));
+  g_autoptr (KubeObject) now = kube_object_trimmed (object, self->config.trim, &text, &size);
   g_mutex_lock (&self->lock);
-  cached->generation = self->generation;
-  g_autoptr (KubeObject) before = remove_locked (self, cached->key);
-  g_autoptr (KubeObject) now = cached_parse (cached);
+  g_autoptr (KubeObject) before = remove_locked (self, key);
+  Cached *cached = keep_locked (self, key, text, size);
   g_hash_table_insert (self->objects, cached->key, cached);
   index_locked (self, now, cached, TRUE);
   g_mutex_unlock (&self->lock);
@@ -248,6 +254,7 @@ informer_start (Ctx *ctx, KubeClient *client, const InformerConfig *config)
   self->client = client;
   self->config = *config;
   g_mutex_init (&self->lock);
+  self->pack = text_pack_new ();
   self->objects = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, g_free);
   self->index = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, free_array);
   self->thread = g_thread_new ("informer", run, self);
@@ -263,6 +270,7 @@ informer_free (Informer *self)
   g_thread_join (self->thread);
   g_hash_table_unref (self->index);
   g_hash_table_unref (self->objects);
+  text_pack_free (self->pack);
   g_mutex_clear (&self->lock);
   g_free (self->resource_version);
   ctx_unref (self->ctx);
@@ -289,7 +297,7 @@ get_by_key (Informer *self, const char *key)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   const Cached *cached = g_hash_table_lookup (self->objects, key);
-  return cached != NULL ? cached_parse (cached) : NULL;
+  return cached != NULL ? parse_locked (self, cached) : NULL;
 }
 
 KubeObject *
@@ -314,10 +322,10 @@ informer_find (Informer *self, const char *value)
   GHashTableIter iter;
   gpointer each;
   for (guint i = 0; indexed != NULL && i < indexed->len; i++)
-    g_ptr_array_add (found, cached_parse (indexed->pdata[i]));
+    g_ptr_array_add (found, parse_locked (self, indexed->pdata[i]));
   g_hash_table_iter_init (&iter, self->objects);
   while (value == NULL && g_hash_table_iter_next (&iter, NULL, &each))
-    g_ptr_array_add (found, cached_parse (each));
+    g_ptr_array_add (found, parse_locked (self, each));
   return found;
 }
 

@@ -1,5 +1,5 @@
 /* All objects of a kind, kept in memory by one list and then a watch: what controllers read instead of asking. Objects are
- * held as compact text without what nobody here reads, and parsed when asked for. Thread-safe. */
+ * held as packed text (text_pack.h) without what nobody here reads, and parsed when asked for. Thread-safe. */
 #pragma once
 
 #include "kube/kube_client.h"

@@ -54,7 +54,9 @@ test_copies (void)
   g_autofree char *edited = json_write (doc, NULL);
   g_assert_cmpstr (edited, ==, pod);
   gsize size = 0;
-  g_autofree char *trimmed = kube_object_trimmed_text (object, NULL, &size);
+  g_autofree char *trimmed = NULL;
+  g_autoptr (KubeObject) small = kube_object_trimmed (object, NULL, &trimmed, &size);
+  g_assert_cmpstr (kube_object_name (small), ==, kube_object_name (object));
   g_assert_cmpuint (size, ==, strlen (trimmed));
   g_assert_null (strstr (trimmed, "managedFields"));
   g_assert_null (strstr (trimmed, "last-applied"));

@@ -150,16 +150,34 @@ kube_object_edit (const KubeObject *self)
   return yyjson_doc_mut_copy (self->doc, NULL);
 }
 
-char *
-kube_object_trimmed_text (const KubeObject *self, KubeTrim trim, gsize *out_size)
+/* A copy of an object's members without the one of this name. */
+static yyjson_mut_val *
+copy_without (yyjson_mut_doc *doc, yyjson_val *object, const char *name)
 {
-  g_autoptr (yyjson_mut_doc) doc = kube_object_edit (self);
-  yyjson_mut_val *metadata = yyjson_mut_obj_get (yyjson_mut_doc_get_root (doc), "metadata");
+  yyjson_mut_val *copy = yyjson_mut_obj (doc);
+  size_t index, n;
+  yyjson_val *key, *value;
+  yyjson_obj_foreach (object, index, n, key, value)
+  {
+    if (!yyjson_equals_str (key, name))
+      yyjson_mut_obj_add (copy, yyjson_val_mut_copy (doc, key), yyjson_val_mut_copy (doc, value));
+  }
+  return copy;
+}
+
+KubeObject *
+kube_object_trimmed (const KubeObject *self, KubeTrim trim, char **out_text, gsize *out_size)
+{
+  g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
+  yyjson_mut_val *root = copy_without (doc, kube_object_root (self), "metadata");
+  yyjson_mut_val *metadata = copy_without (doc, self->metadata, "managedFields");
   yyjson_mut_val *annotations = yyjson_mut_obj_get (metadata, "annotations");
-  yyjson_mut_obj_remove_key (metadata, "managedFields");
+  yyjson_mut_doc_set_root (doc, root);
+  yyjson_mut_obj_add_val (doc, root, "metadata", metadata);
   if (annotations != NULL)
     yyjson_mut_obj_remove_key (annotations, LAST_APPLIED);
   if (trim != NULL)
-    trim (yyjson_mut_doc_get_root (doc));
-  return json_write (doc, out_size);
+    trim (root);
+  *out_text = json_write (doc, out_size);
+  return kube_object_new (yyjson_mut_doc_imut_copy (doc, NULL), NULL);
 }

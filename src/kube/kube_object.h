@@ -34,8 +34,8 @@ const char *kube_object_annotation (const KubeObject *self, const char *name);
 
 /* A copy to change and send back. Free with yyjson_mut_doc_free. */
 yyjson_mut_doc *kube_object_edit (const KubeObject *self);
-/* Takes members out of a copy of an object. */
+/* Takes members out of a copy of an object, but not its metadata. */
 typedef void (*KubeTrim) (yyjson_mut_val *root);
-/* Compact text without what only the API server reads (metadata.managedFields, kubectl's last-applied annotation) and what
- * `trim` (may be NULL) takes out, for a cache. Caller frees. */
-char *kube_object_trimmed_text (const KubeObject *self, KubeTrim trim, gsize *out_size);
+/* The object without what only the API server reads (metadata.managedFields, kubectl's last-applied annotation) and what
+ * `trim` (may be NULL) takes out, for a cache; and its compact text. Caller frees both. */
+KubeObject *kube_object_trimmed (const KubeObject *self, KubeTrim trim, char **out_text, gsize *out_size);
