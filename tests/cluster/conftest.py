@@ -1,4 +1,4 @@
-"""A Kubernetes of one node for the tests of this folder. They need root."""
+"""A Kubernetes of one node with the module in it, for all tests of this folder: only one can run at a time. They need root."""
 
 import pathlib
 import sys
@@ -7,14 +7,15 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import cluster as clusters  # noqa: E402
+from harness import installation  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = clusters.Cluster(tmp_path_factory.mktemp("cluster") / "c")
-    try:
-        yield cluster.start()
-    finally:
-        cluster.stop()
-        cluster.remove()
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    with installation.Installation(tmp_path_factory.mktemp("installation")) as installed:
+        yield installed
+
+
+@pytest.fixture(scope="session")
+def cluster(installed):
+    return installed.cluster

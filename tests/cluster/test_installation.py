@@ -3,15 +3,7 @@
 import base64
 import subprocess
 
-import pytest
-
-from harness import installation, tools
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    with installation.Installation(tmp_path_factory.mktemp("installation")) as installed:
-        yield installed
+from harness import tools
 
 
 def secret(installed, name):

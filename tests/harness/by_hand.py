@@ -58,8 +58,6 @@ def up(place):
         return
     if place.exists():
         down(place)  # the remains of one that a reboot or a kill ended
-    if subprocess.run([tools.need("ip"), "link", "show", clusters.BRIDGE], capture_output=True).returncode == 0:
-        refuse(f"there is a bridge {clusters.BRIDGE} already, of another cluster or of the tests: only one can run at a time")
     program = tools.program()
     begin = time.monotonic()
     cluster = clusters.Cluster(place)

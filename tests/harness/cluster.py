@@ -69,7 +69,7 @@ class Cluster(control_plane.ControlPlane):
     """Use as a context, or start() and stop()."""
 
     def __init__(self, folder, api_server_options=()):
-        self.started = []
+        self.started, self.has_bridge = [], False
         super().__init__(folder, address=ADDRESS, api_server_options=api_server_options)
         self.containerd_socket = self.folder / "containerd.sock"
 
@@ -77,7 +77,7 @@ class Cluster(control_plane.ControlPlane):
     def attach(cls, folder):
         """One that another process started, to use or to stop()."""
         cluster = cls.__new__(cls)
-        cluster.folder, cluster.address = pathlib.Path(folder), ADDRESS
+        cluster.folder, cluster.address, cluster.has_bridge = pathlib.Path(folder), ADDRESS, True
         cluster.containerd_socket, cluster.kubeconfig = cluster.folder / "containerd.sock", cluster.folder / "admin.kubeconfig"
         cluster.etcd, cluster.api_server = (control_plane.Recorded(cluster.folder / f"{name}.log") for name in ("etcd", "kube-apiserver"))
         order = ["containerd"]  # the first to start, the last to end
@@ -91,12 +91,17 @@ class Cluster(control_plane.ControlPlane):
     # Networks and mounts
 
     def make_bridge(self):
+        if not self.has_bridge and run("ip", "link", "show", BRIDGE, check=False).returncode == 0:
+            raise servers.ServerFailed(f"there is a bridge {BRIDGE} already: only one cluster can run at a time (the tests of tests/cluster share theirs, see its "
+                                       f"conftest.py). Is it what a killed one left? ip link delete {BRIDGE}")
+        self.has_bridge = True
         run("ip", "link", "add", BRIDGE, "type", "bridge", check=False)
         run("ip", "address", "replace", f"{ADDRESS}/24", "dev", BRIDGE)
         run("ip", "link", "set", BRIDGE, "up")
         pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
     def remove_bridge(self):
+        self.has_bridge = False
         run("ip", "link", "delete", BRIDGE, check=False)
 
     def unmount_all(self):
@@ -256,6 +261,8 @@ state = "{self.folder}/containerd-state"
         return self
 
     def stop(self):
+        if not self.has_bridge:  # it never began, and what is there is another's
+            return
         with contextlib.suppress(subprocess.SubprocessError):
             self.kubectl("delete", "pods", "--all", "--all-namespaces", "--grace-period=0", "--force", "--wait=false", "--request-timeout=5s", check=False)
         for name, process in reversed(self.started):

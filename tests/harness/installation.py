@@ -29,7 +29,7 @@ def values(told, **settings):
     return {"aiModels": merge({
         "artifacts": {"bucket": told["bucket"], "endpoint": told["s3"], "credentialsSecretName": CREDENTIALS},
         "sources": {"huggingFace": {"endpoint": told["hub"]}, "ollama": {"registry": told["ollama"]}},
-        "internal": {"image": IMAGE, "publicationRuntime": {"requests": {"cpu": "100m", "memory": "64Mi"}}}}, settings)}
+        "internal": {"image": IMAGE}}, settings)}
 
 
 def merge(base, more):
