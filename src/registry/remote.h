@@ -1,6 +1,7 @@
 /* What the parts of the remote Repository share. Private to registry/. */
 #pragma once
 
+#include "registry/push_notes.h"
 #include "registry/registry_client.h"
 #include "registry/repository.h"
 #include "registry/retry.h"
@@ -10,7 +11,9 @@ typedef struct {
   RegistryClient *client;
   guint n_parallel;
   gint64 retry_base_ms;
-  char *resume_dir; /* or NULL */
+  char *resume_dir; /* or NULL: what the notes below may borrow */
+  PushNotes notes_in_dir;
+  const PushNotes *notes; /* or NULL */
 } Remote;
 
 /* Progress of one blob that is sent more than once where the connection broke: its logical bytes are told once. */
@@ -70,7 +73,7 @@ gboolean remote_upload_offset (Ctx *ctx, Remote *self, char **location, guint64 
 /* Of an error: the registry, or something before it, does not let frames through. */
 #define REMOTE_WIRE_REFUSED "WireRefused"
 /* Pushes over the chunk wire. UNIMPLEMENTED (reason REMOTE_WIRE_REFUSED): the content may go as a plain body. `location` is an open session (taken over) that may hold bytes already, from an
- * earlier process, when `is_resumed`. */
+ * earlier process, when `is_resumed`. `note` (or NULL) is its name among the notes. */
 gboolean remote_push_frames (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, char *location,
-                             gboolean is_resumed, const char *resume_path, RemoteProgress *progress,
-                             Digest *out_digest, GError **error);
+                             gboolean is_resumed, const char *note, RemoteProgress *progress, Digest *out_digest,
+                             GError **error);

@@ -8,7 +8,6 @@
 #include "oci/media_types.h"
 #include "registry/push_pipeline.h"
 #include "registry/read_ahead.h"
-#include "registry/resume_file.h"
 #include "registry/upload_location.h"
 
 /* Decoded bytes of one PATCH. The server saves the session at its end, and now and then on the way. */
@@ -28,7 +27,7 @@ typedef struct {
 typedef struct {
   Remote *remote;
   Reader *content;
-  const char *resume_path;
+  const char *note; /* or NULL */
   RemoteProgress *progress;
   GMutex lock; /* for `location`, which encoders ask with */
   char *location;
@@ -248,14 +247,14 @@ go_on_at (Ctx *ctx, FramePush *self, guint64 offset, GError **error)
 static gboolean
 start_over (Ctx *ctx, FramePush *self, GError **error)
 {
-  resume_file_remove (self->resume_path);
+  push_note_remove (ctx, self->remote->notes, self->note);
   if (++self->n_sessions > MAX_SESSIONS)
     return am_fail (error, AM_ERROR_UNAVAILABLE, "BLOB_UPLOAD_UNKNOWN",
                     "%s: the registry forgets uploads again and again", self->remote->base.display);
   char *location = remote_start_upload (ctx, self->remote, NULL, error);
   if (location == NULL)
     return FALSE;
-  resume_file_save (ctx, self->resume_path, location);
+  push_note_save (ctx, self->remote->notes, self->note, location);
   take_location (self, location);
   self->acked.end_bytes = 0;
   self->is_blind = FALSE;
@@ -355,12 +354,12 @@ run (Ctx *ctx, FramePush *self, gboolean is_resumed, Digest *out_digest, GError 
       g_autofree char *location = current_location (self);
       if (remote_close_upload (ctx, self->remote, location, out_digest, &failure))
         {
-          resume_file_remove (self->resume_path);
+          push_note_remove (ctx, self->remote->notes, self->note);
           return TRUE;
         }
       gboolean is_other = am_error_has_reason (failure, "DIGEST_INVALID");
       if (is_other)
-        resume_file_remove (self->resume_path);
+        push_note_remove (ctx, self->remote->notes, self->note);
       if (is_other && (is_resumed || self->is_blind))
         {
           is_resumed = FALSE;
@@ -375,12 +374,12 @@ run (Ctx *ctx, FramePush *self, gboolean is_resumed, Digest *out_digest, GError 
 
 gboolean
 remote_push_frames (Ctx *ctx, Remote *remote, Reader *content, const Digest *expected, char *location,
-                    gboolean is_resumed, const char *resume_path, RemoteProgress *progress, Digest *out_digest,
+                    gboolean is_resumed, const char *note, RemoteProgress *progress, Digest *out_digest,
                     GError **error)
 {
   FramePush self = { .remote = remote,
                      .content = content,
-                     .resume_path = resume_path,
+                     .note = note,
                      .progress = progress,
                      .location = location,
                      .expected = expected,

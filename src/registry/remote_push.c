@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "oci/media_types.h"
 #include "registry/read_ahead.h"
-#include "registry/resume_file.h"
 #include "registry/upload_location.h"
 #include "storage/chunk_plan.h"
 
@@ -197,9 +196,9 @@ push_whole (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, con
 
 /* The session that an earlier process left, if the registry still has it. */
 static gboolean
-find_session (Ctx *ctx, Remote *self, const char *resume_path, char **out_location, GError **error)
+find_session (Ctx *ctx, Remote *self, const char *note, char **out_location, GError **error)
 {
-  g_autofree char *path = resume_file_load (resume_path);
+  g_autofree char *path = push_note_load (self->notes, note);
   if (path == NULL)
     return TRUE;
   g_autofree char *here = registry_client_url (self->client, "blobs/uploads/");
@@ -215,7 +214,7 @@ find_session (Ctx *ctx, Remote *self, const char *resume_path, char **out_locati
       || am_error_is (failure, AM_ERROR_FAILED_PRECONDITION))
     {
       am_ignore (&failure, "the interrupted push is too old; it starts anew");
-      resume_file_remove (resume_path);
+      push_note_remove (ctx, self->notes, note);
       return TRUE;
     }
   g_propagate_error (error, g_steal_pointer (&failure));
@@ -226,10 +225,9 @@ static gboolean
 push_large (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, const char *resume_key,
             RemoteProgress *progress, Digest *out_digest, GError **error)
 {
-  g_autofree char *resume_path = resume_file_path (self->resume_dir, registry_client_host (self->client),
-                                                   self->base.name, resume_key);
+  g_autofree char *note = push_note_name (registry_client_host (self->client), self->base.name, resume_key);
   g_autofree char *location = NULL;
-  if (!find_session (ctx, self, resume_path, &location, error))
+  if (!find_session (ctx, self, note, &location, error))
     return FALSE;
   gboolean is_resumed = location != NULL;
   if (location == NULL)
@@ -239,15 +237,15 @@ push_large (Ctx *ctx, Remote *self, Reader *content, const Digest *expected, con
   if (registry_client_wire (self->client) != WIRE_SPOKEN)
     return push_whole (ctx, self, content, expected, location, progress, out_digest, error);
   if (!is_resumed)
-    resume_file_save (ctx, resume_path, location);
+    push_note_save (ctx, self->notes, note, location);
   g_autoptr (GError) failure = NULL;
-  if (remote_push_frames (ctx, self, content, expected, g_steal_pointer (&location), is_resumed, resume_path,
-                          progress, out_digest, &failure))
+  if (remote_push_frames (ctx, self, content, expected, g_steal_pointer (&location), is_resumed, note, progress,
+                          out_digest, &failure))
     return TRUE;
   if (am_error_has_reason (failure, REMOTE_WIRE_REFUSED))
     {
       registry_client_refuse_wire (self->client);
-      resume_file_remove (resume_path);
+      push_note_remove (ctx, self->notes, note);
       return push_whole (ctx, self, content, expected, NULL, progress, out_digest, error);
     }
   g_propagate_error (error, g_steal_pointer (&failure));

@@ -297,6 +297,8 @@ repository_remote_new (const RegistryConfig *config, const char *name, GError **
   self->client = client;
   self->n_parallel = config->n_parallel == 0 ? DEFAULT_PARALLEL : MIN (config->n_parallel, MAX_PARALLEL);
   self->resume_dir = g_strdup (config->resume_dir);
+  self->notes_in_dir = push_notes_in_directory (self->resume_dir);
+  self->notes = config->notes != NULL ? config->notes : self->resume_dir != NULL ? &self->notes_in_dir : NULL;
   self->retry_base_ms = config->retry_base_ms;
   return &self->base;
 }

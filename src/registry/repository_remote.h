@@ -3,6 +3,7 @@
 #pragma once
 
 #include "net/http_client.h"
+#include "registry/push_notes.h"
 #include "registry/repository.h"
 
 typedef struct {
@@ -12,7 +13,8 @@ typedef struct {
   gboolean insecure_skip_verify;
   const char *username, *password; /* both or none */
   guint n_parallel;                /* connections for read_chunks and pushing frames; 0: 4 */
-  const char *resume_dir;          /* where sessions of interrupted pushes are remembered; NULL: not at all */
+  const char *resume_dir;          /* where sessions of interrupted pushes are remembered; NULL: not there */
+  const PushNotes *notes;          /* where else; wins over the directory. Borrowed as long as the repository lives */
   gboolean plain_oci;              /* never use the chunk wire, even where it is offered */
   gint64 no_progress_timeout_ms;   /* 0: 120 s without a byte in either direction */
   gint64 retry_base_ms; /* 0: 250; the pause before a second attempt, doubled with each further one up to 10 s */
