@@ -171,7 +171,7 @@ push (Place *self, StoreFixture *store, Digest *out_digest, GError **error)
   g_autofree char *url = g_strconcat (self->endpoint, "/o/n", NULL);
   g_autoptr (Repository) repository = repository_local_new (store->blobs, "team/m", NULL);
   g_auto (PublishResult) result = { 0 };
-  ModelSource *source = hub_source_open (self->ctx, &config, url, error);
+  ModelSource *source = hub_source_open (self->ctx, &config, url, NULL, error);
   g_autoptr (PublishPlan) plan = source != NULL ? publish_plan_new (self->ctx, source, NULL, error) : NULL;
   if (plan == NULL || !publish_run (self->ctx, plan, repository, "v1", NULL, &result, error))
     return FALSE;

@@ -121,8 +121,33 @@ take_info (HubSource *self, const HfHubConfig *config, const char *path)
     }
 }
 
+static gboolean
+has_path (const HfInfo *info, const char *path)
+{
+  gsize size = strlen (path);
+  for (guint i = 0; i < info->files->len; i++)
+    {
+      const char *each = g_array_index (info->files, HfFile, i).path;
+      if (strncmp (each, path, size) == 0 && (each[size] == '\0' || each[size] == '/'))
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Asks for the commit `revision` in place of what the address names. Where that ended and the path began is told by the
+ * files of the commit. */
+static HfInfo *
+find_pinned (Ctx *ctx, HfHub *hub, HfUrl *url, const char *revision, GError **error)
+{
+  g_auto (HfUrl) pinned = { .repository = g_strdup (url->repository), .revision = g_strdup (revision) };
+  HfInfo *info = hf_hub_find (ctx, hub, &pinned, error);
+  while (info != NULL && url->path != NULL && !has_path (info, url->path) && hf_url_widen (url))
+    continue;
+  return info;
+}
+
 ModelSource *
-hub_source_open (Ctx *ctx, const HfHubConfig *config, const char *text, GError **error)
+hub_source_open (Ctx *ctx, const HfHubConfig *config, const char *text, const char *revision, GError **error)
 {
   static const ModelSourceClass klass = { hub_prepare, hub_open, hub_digest, hub_free };
   g_auto (HfUrl) url = { 0 };
@@ -135,7 +160,9 @@ hub_source_open (Ctx *ctx, const HfHubConfig *config, const char *text, GError *
   self->by_path = g_hash_table_new (g_str_hash, g_str_equal);
   self->heads = g_hash_table_new_full (g_str_hash, g_str_equal, NULL, (GDestroyNotify) g_bytes_unref);
   self->hub = hf_hub_new (config, error);
-  self->info = self->hub != NULL ? hf_hub_find (ctx, self->hub, &url, error) : NULL;
+  if (self->hub != NULL)
+    self->info = revision != NULL ? find_pinned (ctx, self->hub, &url, revision, error)
+                                  : hf_hub_find (ctx, self->hub, &url, error);
   if (self->info == NULL)
     return NULL;
   const char *path = url.variant != NULL ? hf_variant_find (self->info->files, url.variant, error) : url.path;

@@ -1,5 +1,7 @@
 #include "publish/ollama_source.h"
 
+#include <string.h>
+
 #include "formats/gguf.h"
 
 typedef struct {
@@ -91,8 +93,19 @@ take_model (OllamaSource *self, const OllamaUrl *url, const char *endpoint)
     }
 }
 
+/* The registry gives out manifests by tag alone. */
+static gboolean
+check_revision (const OllamaSource *self, const char *revision, GError **error)
+{
+  return revision == NULL || strcmp (revision, self->base.revision) == 0
+         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, "SourceChanged",
+                     "%s is another model by now than the one that was begun with: it was %.200s and is %s",
+                     self->base.display, revision, self->base.revision);
+}
+
 ModelSource *
-ollama_source_open (Ctx *ctx, const OllamaConfiguration *configuration, const char *text, GError **error)
+ollama_source_open (Ctx *ctx, const OllamaConfiguration *configuration, const char *text, const char *revision,
+                    GError **error)
 {
   static const ModelSourceClass klass = { NULL, ollama_open, ollama_digest, ollama_free };
   g_auto (OllamaUrl) url = { 0 };
@@ -108,5 +121,5 @@ ollama_source_open (Ctx *ctx, const OllamaConfiguration *configuration, const ch
   if (self->model == NULL)
     return NULL;
   take_model (self, &url, configuration->endpoint);
-  return check_parts (ctx, self, error) ? g_steal_pointer (&base) : NULL;
+  return check_revision (self, revision, error) && check_parts (ctx, self, error) ? g_steal_pointer (&base) : NULL;
 }

@@ -48,6 +48,19 @@ prepare_files (Ctx *ctx, PublishPlan *self, GError **error)
   return model_source_prepare (ctx, self->source, wanted, error);
 }
 
+/* All that the source says, NULL-terminated; the strings stay the source's. */
+static GPtrArray *
+provider_tasks (const ModelSource *source)
+{
+  GPtrArray *tasks = g_ptr_array_new ();
+  if (source->task != NULL)
+    g_ptr_array_add (tasks, source->task);
+  for (char **each = source->index_tasks; each != NULL && *each != NULL; each++)
+    g_ptr_array_add (tasks, *each);
+  g_ptr_array_add (tasks, NULL);
+  return tasks;
+}
+
 static gboolean
 inspect_files (Ctx *ctx, PublishPlan *self, GError **error)
 {
@@ -64,7 +77,9 @@ inspect_files (Ctx *ctx, PublishPlan *self, GError **error)
   g_autoptr (ModelFacts) facts = model_inspector_finish (inspector, error);
   if (facts == NULL)
     return FALSE;
+  g_autoptr (GPtrArray) tasks = provider_tasks (self->source);
   ModelDeclaration declaration = {
+    .provider_tasks = (const char *const *) tasks->pdata,
     .declared_task = task_declared ((const char *const *) self->source->index_tasks, self->source->task),
     .family = self->source->family,
     .parameter_text = self->source->parameter_text,

@@ -1,0 +1,125 @@
+#include "domain/publication_failure.h"
+
+#include <string.h>
+
+#define FIRST_PAUSE_MS 1000
+#define MAX_PAUSE_MS (5 * 60 * 1000)
+#define MAX_DOUBLINGS 16
+
+#define FAILED "PublicationFailed"
+
+/* By reason, before codes are looked at. */
+static const struct {
+  const char *reason;
+  PublicationVerdict verdict;
+} by_reason[] = {
+  { "InsufficientStorage", { PUBLICATION_GIVE_UP, "InsufficientStorage" } },
+  { "StorageUsageUnknown", { PUBLICATION_TRY_AGAIN, FAILED } },
+  { "UnsupportedSource", { PUBLICATION_GIVE_UP, "UnsupportedSource" } },
+  { "InvalidUrl", { PUBLICATION_GIVE_UP, "UnsupportedSource" } },
+  /* What only a source says. */
+  { "HubRateLimited", { PUBLICATION_TRY_SOME_MORE, FAILED } },
+  { "HubAnswer", { PUBLICATION_TRY_SOME_MORE, FAILED } }, /* a page of somebody on the way, as a rule */
+  { "HubGated", { PUBLICATION_GIVE_UP, FAILED } },
+  { "HubUnauthorized", { PUBLICATION_GIVE_UP, FAILED } },
+  { "HubForbidden", { PUBLICATION_GIVE_UP, FAILED } },
+  { "HubNotFound", { PUBLICATION_GIVE_UP, FAILED } },
+  { "HubRevisionNotFound", { PUBLICATION_GIVE_UP, FAILED } },
+  { "SourceChanged", { PUBLICATION_GIVE_UP, FAILED } },
+  { "SourceCorrupt", { PUBLICATION_GIVE_UP, FAILED } },
+  /* Limits that stay. */
+  { "FormatLimitExceeded", { PUBLICATION_GIVE_UP, FAILED } },
+  { "SIZE_INVALID", { PUBLICATION_GIVE_UP, FAILED } },
+};
+
+/* Answers of what is ours that somebody else will mend: rotated passwords and certificates, roles that are not there yet. */
+static const AmErrorCode passing_of_ours[] = {
+  AM_ERROR_UNAUTHENTICATED,    AM_ERROR_PERMISSION_DENIED, AM_ERROR_FAILED_PRECONDITION,
+  AM_ERROR_RESOURCE_EXHAUSTED, AM_ERROR_INTERNAL,          AM_ERROR_UNKNOWN,
+};
+
+static gboolean
+is_passing_of_ours (const GError *error)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (passing_of_ours); i++)
+    if (am_error_is (error, passing_of_ours[i]))
+      return TRUE;
+  return FALSE;
+}
+
+PublicationVerdict
+publication_judge (const GError *error, PublicationParty party)
+{
+  if (am_error_is (error, AM_ERROR_CANCELLED))
+    return (PublicationVerdict){ PUBLICATION_END_FOR_NOW, FAILED };
+  for (guint i = 0; i < G_N_ELEMENTS (by_reason); i++)
+    if (am_error_has_reason (error, by_reason[i].reason))
+      return by_reason[i].verdict;
+  gboolean is_rationed = am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED) && am_error_retry_after_ms (error) > 0;
+  gboolean again = am_error_retryable (error) || is_rationed
+                   || (party == PUBLICATION_MODULE && is_passing_of_ours (error));
+  return (PublicationVerdict){ again ? PUBLICATION_TRY_AGAIN : PUBLICATION_GIVE_UP, FAILED };
+}
+
+gint64
+publication_pause_ms (guint n_failures, gint64 retry_after_ms)
+{
+  guint n_doublings = MIN (MAX (n_failures, 1) - 1, MAX_DOUBLINGS);
+  gint64 pause_ms = (gint64) FIRST_PAUSE_MS << n_doublings;
+  return CLAMP (MAX (pause_ms, retry_after_ms), FIRST_PAUSE_MS, MAX_PAUSE_MS);
+}
+
+/* What commands say, and what is said in a cluster. */
+static const PublicationVeil phrases[] = {
+  { "give a token of that account with --token-file or HF_TOKEN",
+    "name a Secret with a token of that account in spec.source.authSecretRef" },
+  { "give a token with --token-file or HF_TOKEN", "name a Secret with a token in spec.source.authSecretRef" },
+  { "or give a token, which allows more",
+    "or name a Secret with a token in spec.source.authSecretRef, which allows more" },
+  { "A proxy is named by https_proxy, a mirror by HF_ENDPOINT",
+    "A proxy and a mirror are named by the module's settings" },
+  { "A proxy is named by https_proxy, a mirror by OLLAMA_REGISTRY",
+    "A proxy and a mirror are named by the module's settings" },
+  { "A mirror is named by HF_ENDPOINT", "A mirror is named by the module's settings" },
+  { "A mirror is named by OLLAMA_REGISTRY", "A mirror is named by the module's settings" },
+  { "Then write http:// in HF_ENDPOINT", "Then the module's settings must name it with http://" },
+  { "Then write http:// in OLLAMA_REGISTRY", "Then the module's settings must name it with http://" },
+  { "name the certificate authority of the mirror or proxy with SSL_CERT_FILE",
+    "the module's settings must name the certificate authority of the mirror or proxy" },
+};
+
+static const char *
+veiled (const char *word, const PublicationVeil *veils, gsize n_veils)
+{
+  for (gsize i = 0; i < n_veils; i++)
+    if (veils[i].needle != NULL && *veils[i].needle != '\0' && strstr (word, veils[i].needle) != NULL)
+      return veils[i].shown;
+  return NULL;
+}
+
+/* Marks behind a word that are none of it. */
+static const char *
+end_marks (const char *word)
+{
+  const char *end = word + strlen (word);
+  while (end > word && strchr (":;,.)\"'", end[-1]) != NULL)
+    end--;
+  return end;
+}
+
+char *
+publication_words (const char *message, const PublicationVeil *veils, gsize n_veils)
+{
+  g_autoptr (GString) text = g_string_new (message);
+  for (guint i = 0; i < G_N_ELEMENTS (phrases); i++)
+    g_string_replace (text, phrases[i].needle, phrases[i].shown, 0);
+  g_auto (GStrv) words = g_strsplit (text->str, " ", -1);
+  g_string_truncate (text, 0);
+  for (gsize i = 0; words[i] != NULL; i++)
+    {
+      const char *shown = veiled (words[i], veils, n_veils);
+      g_string_append_printf (text, "%s%s%s", i > 0 ? " " : "", shown != NULL ? shown : words[i],
+                              shown != NULL ? end_marks (words[i]) : "");
+    }
+  return g_string_free (g_steal_pointer (&text), FALSE);
+}
