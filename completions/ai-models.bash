@@ -6,7 +6,7 @@ _ai_models ()
   local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller completion --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller publish completion --help --version" -- "$word"))
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -154,6 +154,33 @@ _ai_models ()
       esac
       options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
       values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
+      kinds=""
+      ;;
+    publish)
+      case $before in
+        --owner-kind) COMPREPLY=($(compgen -W "Model ClusterModel" -- "$word")); return ;;
+        --owner-namespace) COMPREPLY=(); return ;;
+        --owner-name) COMPREPLY=(); return ;;
+        --owner-uid) COMPREPLY=(); return ;;
+        --owner-generation) COMPREPLY=(); return ;;
+        --source) COMPREPLY=(); return ;;
+        --revision) COMPREPLY=(); return ;;
+        --token-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --staged-file) COMPREPLY=(); return ;;
+        --staging-store) COMPREPLY=(); return ;;
+        --registry) COMPREPLY=(); return ;;
+        --registry-ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --registry-login-dir) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --repository) COMPREPLY=(); return ;;
+        --namespace) COMPREPLY=(); return ;;
+        --accounting) COMPREPLY=(); return ;;
+        --capacity-limit) COMPREPLY=(); return ;;
+        --termination-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-plain-http --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --json --quiet --verbose --log-format --help --version"
+      values="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --log-format"
       kinds=""
       ;;
     completion)

@@ -4,6 +4,7 @@
 
 #define FIRST_PAUSE_MS 1000
 #define MAX_PAUSE_MS (5 * 60 * 1000)
+#define MAX_PAUSE_OF_OURS_MS (30 * 1000)
 #define MAX_DOUBLINGS 16
 
 #define FAILED "PublicationFailed"
@@ -28,6 +29,7 @@ static const struct {
   { "SourceChanged", { PUBLICATION_GIVE_UP, FAILED } },
   { "SourceCorrupt", { PUBLICATION_GIVE_UP, FAILED } },
   /* Limits that stay. */
+  { "MANIFEST_BLOB_UNKNOWN", { PUBLICATION_TRY_SOME_MORE, FAILED } },
   { "FormatLimitExceeded", { PUBLICATION_GIVE_UP, FAILED } },
   { "SIZE_INVALID", { PUBLICATION_GIVE_UP, FAILED } },
 };
@@ -38,11 +40,14 @@ static const AmErrorCode passing_of_ours[] = {
   AM_ERROR_RESOURCE_EXHAUSTED, AM_ERROR_INTERNAL,          AM_ERROR_UNKNOWN,
 };
 
+/* What a second transfer may mend: something was removed or damaged while the first was under way. */
+static const AmErrorCode mended_by_another_try[] = { AM_ERROR_NOT_FOUND, AM_ERROR_DATA_LOSS, AM_ERROR_OUT_OF_RANGE };
+
 static gboolean
-is_passing_of_ours (const GError *error)
+is_one_of (const GError *error, const AmErrorCode *codes, gsize n_codes)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (passing_of_ours); i++)
-    if (am_error_is (error, passing_of_ours[i]))
+  for (gsize i = 0; i < n_codes; i++)
+    if (am_error_is (error, codes[i]))
       return TRUE;
   return FALSE;
 }
@@ -56,16 +61,23 @@ publication_judge (const GError *error, PublicationParty party)
     if (am_error_has_reason (error, by_reason[i].reason))
       return by_reason[i].verdict;
   gboolean is_rationed = am_error_is (error, AM_ERROR_RESOURCE_EXHAUSTED) && am_error_retry_after_ms (error) > 0;
-  gboolean again = am_error_retryable (error) || is_rationed
-                   || (party == PUBLICATION_MODULE && is_passing_of_ours (error));
-  return (PublicationVerdict){ again ? PUBLICATION_TRY_AGAIN : PUBLICATION_GIVE_UP, FAILED };
+  PublicationVerdict verdict = { PUBLICATION_GIVE_UP, FAILED };
+  if (am_error_retryable (error) || is_rationed)
+    verdict.action = PUBLICATION_TRY_AGAIN;
+  else if (party == PUBLICATION_MODULE && is_one_of (error, passing_of_ours, G_N_ELEMENTS (passing_of_ours)))
+    verdict.action = PUBLICATION_TRY_AGAIN;
+  else if (party == PUBLICATION_MODULE
+           && is_one_of (error, mended_by_another_try, G_N_ELEMENTS (mended_by_another_try)))
+    verdict.action = PUBLICATION_TRY_SOME_MORE;
+  return verdict;
 }
 
 gint64
-publication_pause_ms (guint n_failures, gint64 retry_after_ms)
+publication_pause_ms (PublicationParty party, guint n_failures, gint64 retry_after_ms)
 {
   guint n_doublings = MIN (MAX (n_failures, 1) - 1, MAX_DOUBLINGS);
-  gint64 pause_ms = (gint64) FIRST_PAUSE_MS << n_doublings;
+  gint64 longest_ms = party == PUBLICATION_MODULE ? MAX_PAUSE_OF_OURS_MS : MAX_PAUSE_MS;
+  gint64 pause_ms = MIN ((gint64) FIRST_PAUSE_MS << n_doublings, longest_ms);
   return CLAMP (MAX (pause_ms, retry_after_ms), FIRST_PAUSE_MS, MAX_PAUSE_MS);
 }
 
@@ -84,6 +96,10 @@ static const PublicationVeil phrases[] = {
   { "A mirror is named by OLLAMA_REGISTRY", "A mirror is named by the module's settings" },
   { "Then write http:// in HF_ENDPOINT", "Then the module's settings must name it with http://" },
   { "Then write http:// in OLLAMA_REGISTRY", "Then the module's settings must name it with http://" },
+  { "log in: check --username and --password-stdin, or the registry's entry in the docker config",
+    "it does not accept the module's login" },
+  { "if the registry has a private certificate authority, name its certificate with --ca-file",
+    "the module does not trust its certificate" },
   { "name the certificate authority of the mirror or proxy with SSL_CERT_FILE",
     "the module's settings must name the certificate authority of the mirror or proxy" },
 };

@@ -28,9 +28,9 @@ typedef struct {
  * errors' reasons tell. */
 PublicationVerdict publication_judge (const GError *error, PublicationParty party);
 
-/* Before the next attempt after `n_failures` in a row: a second, doubled each time, at most 5 minutes, but never less than
- * was asked for within that. */
-gint64 publication_pause_ms (guint n_failures, gint64 retry_after_ms);
+/* Before the next attempt after `n_failures` in a row: a second, doubled each time, at most 5 minutes, or 30 s where it is
+ * ours; but what was asked for, up to 5 minutes. */
+gint64 publication_pause_ms (PublicationParty party, guint n_failures, gint64 retry_after_ms);
 
 /* Stands for every word that holds `needle`. */
 typedef struct {

@@ -1,0 +1,106 @@
+#include "publish/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "publish/worker_private.h"
+
+#define INTERRUPTED "told to end before the model was stored; it goes on where it stopped"
+
+static const struct {
+  PublicationParty party;
+  WorkerStep step;
+} steps[] = {
+  { PUBLICATION_MODULE, worker_begin },
+  { PUBLICATION_SOURCE, worker_make_plan },
+  { PUBLICATION_MODULE, worker_reserve },
+  { PUBLICATION_MODULE, worker_publish },
+};
+
+static void
+worker_init (Worker *self, const WorkerOrder *order, KubeClient *client, const WorkerPlaces *places)
+{
+  g_autofree char *secret = model_object_name (WORKER_STATE_PREFIX, order->owner.uid);
+  *self = (Worker){ .order = order, .client = client, .places = places };
+  self->report = worker_report_new (client, order->namespace, secret, order->owner_generation);
+  if (order->accounting != NULL)
+    self->ledger = ledger_store_new (client, order->namespace, order->accounting, FALSE);
+  self->veils[0] = (PublicationVeil){ order->registry_host, "the module's registry" };
+  self->veils[1] = (PublicationVeil){ order->repository, "the module's registry" };
+  self->veils[2] = (PublicationVeil){ order->owner.uid, "the staged file" };
+}
+
+static void
+worker_clear (Worker *self)
+{
+  publish_plan_free (self->plan);
+  object_store_free (self->staging);
+  worker_report_free (self->report);
+  ledger_store_free (self->ledger);
+  worker_result_clear (&self->result);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Worker, worker_clear)
+
+/* In place: the kubelet has mounted a file there. */
+static gboolean
+write_message (const char *path, const WorkerResult *result, GError **error)
+{
+  g_autofree char *text = worker_result_format (result);
+  am_autofd int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  return fd >= 0 ? file_write_all (fd, text, strlen (text), error)
+                 : am_fail_errno (error, errno, "the termination message cannot be written to %s", path);
+}
+
+static void
+fill_result (Worker *self)
+{
+  const ModelProfile *profile = self->plan->profile;
+  self->result.end = WORKER_HAS_RESULT;
+  self->result.source_type = g_strdup (worker_source_type (self));
+  self->result.source_revision = worker_report_revision (self->report);
+  self->result.metadata_complete = !profile->is_partial;
+  resolved_model_of_profile (profile, self->result.source_type, &self->result.resolved);
+}
+
+/* What the controller reads of the end: `problem` NULL for a result. */
+static gboolean
+tell_end (Worker *self, const GError *problem, const char *reason, GError **error)
+{
+  gboolean is_failure = problem != NULL && reason != NULL;
+  g_auto (WorkerResult) end = { .end = is_failure ? WORKER_HAS_FAILED : WORKER_WAS_INTERRUPTED,
+                                .reason = g_strdup (reason),
+                                .message = problem != NULL ? g_strdup (is_failure ? problem->message : INTERRUPTED)
+                                                           : NULL };
+  worker_report_end (self->report, problem == NULL ? WORKER_COMPLETED : is_failure ? WORKER_FAILED : WORKER_RUNNING);
+  return write_message (self->order->termination_file, problem == NULL ? &self->result : &end, error);
+}
+
+gboolean
+worker_run (Ctx *parent, const WorkerOrder *order, KubeClient *client, const WorkerPlaces *places, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  const char *reason = NULL;
+  g_auto (Worker) self = { 0 };
+  g_autoptr (Ctx) ctx = ctx_new_child (parent, -1);
+  ctx_set_field (ctx, "kind", order->owner.kind);
+  if (order->owner.namespace != NULL)
+    ctx_set_field (ctx, "namespace", order->owner.namespace);
+  ctx_set_field (ctx, "name", order->owner.name);
+  worker_init (&self, order, client, places);
+  for (guint i = 0; i < G_N_ELEMENTS (steps) && problem == NULL; i++)
+    worker_persist (ctx, &self, steps[i].party, steps[i].step, &reason, &problem);
+  if (problem == NULL)
+    fill_result (&self);
+  else
+    am_log_error (ctx, reason != NULL ? "the publication failed" : "interrupted", "reason", reason, "err",
+                  problem->message, NULL);
+  if (!tell_end (&self, problem, reason, error))
+    return FALSE;
+  if (problem == NULL)
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
