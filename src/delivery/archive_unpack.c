@@ -37,9 +37,9 @@ whole_path (const ArchiveListing *listing, const ArchiveEntry *entry)
 }
 
 static gboolean
-unpack_file (Ctx *ctx, ArchiveStream *stream, Staging *staging, const char *path, GError **error)
+unpack_file (Ctx *ctx, ArchiveStream *stream, GrowingDir *dir, const char *path, GError **error)
 {
-  am_autofd int fd = staging_open_file (staging, path, error);
+  am_autofd int fd = growing_dir_open_file (dir, path, error);
   if (fd < 0)
     return FALSE;
   if (ftruncate (fd, 0) < 0)
@@ -60,7 +60,7 @@ unpack_file (Ctx *ctx, ArchiveStream *stream, Staging *staging, const char *path
 }
 
 gboolean
-archive_unpack (Ctx *ctx, Reader *archive, ModelpackCodec codec, guint64 max_total_bytes, Staging *staging,
+archive_unpack (Ctx *ctx, Reader *archive, ModelpackCodec codec, guint64 max_total_bytes, GrowingDir *dir,
                 PathSet *paths, GHashTable *written, GError **error)
 {
   g_autoptr (ArchiveListing) listing = archive_list (ctx, archive, max_total_bytes, error);
@@ -72,7 +72,7 @@ archive_unpack (Ctx *ctx, Reader *archive, ModelpackCodec codec, guint64 max_tot
       if (!path_set_add (paths, path, FALSE, error))
         return FALSE;
     }
-  if (!staging_check_space (staging, archive->size_bytes + listing->total_bytes, error))
+  if (!growing_dir_check_space (dir, archive->size_bytes + listing->total_bytes, error))
     return FALSE;
   g_autoptr (ArchiveStream) stream = archive_stream_new (ctx, archive, listing, error);
   if (stream == NULL)
@@ -83,7 +83,7 @@ archive_unpack (Ctx *ctx, Reader *archive, ModelpackCodec codec, guint64 max_tot
       if (entry == NULL)
         return TRUE;
       g_autofree char *path = whole_path (listing, entry);
-      if (!unpack_file (ctx, stream, staging, path, error))
+      if (!unpack_file (ctx, stream, dir, path, error))
         return FALSE;
       g_hash_table_add (written, g_steal_pointer (&path));
     }

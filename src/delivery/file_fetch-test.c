@@ -198,6 +198,30 @@ test_chunks_on_disk_are_kept (Fixture *self, gconstpointer data)
   g_assert_cmpuint (self->counts.kept_bytes, ==, CHUNK_BYTES);
 }
 
+/* What is small is right before it touches the file: whoever reads or writes it beside us never sees less. */
+static void
+test_small (Fixture *self, gconstpointer data)
+{
+  const gsize size = 1000;
+  Digest digest;
+  g_autofree char *content = NULL;
+  gsize n = 0;
+  digest_of (DIGEST_SHA256, self->fake.content, size, &digest);
+  g_assert_true (file_pwrite_all (self->fd, 0, self->fake.content, 2 * size, NULL));
+  for (guint round = 0; round < 3; round++) /* lies, mends, keeps */
+    {
+      g_autoptr (GError) error = NULL;
+      self->fake.sends_wrong_bytes = round == 0;
+      self->counts = (FetchCounts){ 0 };
+      gboolean done = file_fetch (NULL, &self->source, &digest, size, self->fd, "file", &self->counts, &error);
+      g_assert_true (round == 0 ? am_error_has_reason (error, "DigestMismatch") : done);
+      g_assert_cmpuint (self->counts.kept_bytes, ==, round == 2 ? size : 0);
+      g_assert_cmpuint (self->fake.n_streamed_bytes, ==, MIN (round + 1, 2) * size);
+    }
+  g_assert_true (g_file_get_contents (self->path, &content, &n, NULL));
+  g_assert_cmpmem (content, n, self->fake.content, size);
+}
+
 static void
 test_lying_recipe (Fixture *self, gconstpointer data)
 {
@@ -239,6 +263,7 @@ main (int argc, char **argv)
   ADD ("stream-over-wrong-bytes", test_stream_over_wrong_bytes);
   ADD ("stream-over-a-longer-file", test_stream_over_a_longer_file);
   ADD ("lying-stream", test_lying_stream);
+  ADD ("small", test_small);
   ADD ("chunks", test_chunks);
   ADD ("chunks-on-disk-are-kept", test_chunks_on_disk_are_kept);
   ADD ("lying-recipe", test_lying_recipe);

@@ -54,10 +54,86 @@ fail_mismatch (Fetch *self, const Digest *actual, GError **error)
                   digest_format (self->digest, wanted_text));
 }
 
+/* After a failed sync the system forgets what it did not write, and still shows it to who reads: so nothing of the file can be
+ * gone on from. */
 static gboolean
 sync_file (Fetch *self, GError **error)
 {
-  return fsync (self->fd) == 0 || am_fail_errno (error, errno, "cannot sync %s", self->name);
+  if (fsync (self->fd) == 0)
+    return TRUE;
+  int saved_errno = errno;
+  if (ftruncate (self->fd, 0) < 0)
+    am_log_warning (NULL, "a file that was not synced could not be emptied", "file", self->name, NULL);
+  return am_fail_errno (error, saved_errno, "cannot sync %s", self->name);
+}
+
+/* Small: held in memory until they are known to be right, so the file is never shorter or other than it will be, whoever
+ * else works on it. */
+
+static gboolean
+small_is_right_on_disk (Fetch *self, guint8 *buffer, gboolean *out_is_right, GError **error)
+{
+  struct stat info;
+  Digest actual;
+  *out_is_right = FALSE;
+  if (fstat (self->fd, &info) < 0)
+    return am_fail_errno (error, errno, "cannot read %s", self->name);
+  if ((guint64) info.st_size != self->size_bytes)
+    return TRUE;
+  if (!file_pread_all (self->fd, 0, buffer, self->size_bytes, self->name, error))
+    return FALSE;
+  digest_of (self->digest->algorithm, buffer, self->size_bytes, &actual);
+  *out_is_right = digest_equal (&actual, self->digest);
+  return TRUE;
+}
+
+typedef struct {
+  Fetch *fetch;
+  guint8 *bytes;
+  gsize fill;
+} Small;
+
+static gboolean
+take_small (Ctx *ctx, gpointer data, gconstpointer bytes, gsize size, GError **error)
+{
+  Small *self = data;
+  if (size > self->fetch->size_bytes - self->fill)
+    return am_fail (error, AM_ERROR_DATA_LOSS, "SIZE_INVALID", "%s: more bytes came than it has", self->fetch->name);
+  memcpy (self->bytes + self->fill, bytes, size);
+  self->fill += size;
+  on_transfer (size, size, self->fetch);
+  return TRUE;
+}
+
+static gboolean
+fetch_small (Ctx *ctx, Fetch *self, GError **error)
+{
+  gboolean is_right = FALSE;
+  Digest actual;
+  g_autofree guint8 *bytes = g_malloc (self->size_bytes + 1);
+  Small small = { self, bytes, 0 };
+  if (!small_is_right_on_disk (self, bytes, &is_right, error))
+    return FALSE;
+  if (is_right)
+    {
+      self->counts->kept_bytes += self->size_bytes;
+      transfer_bytes (self->source->events, self->size_bytes, 0);
+      return TRUE;
+    }
+  if (self->size_bytes > 0
+      && !repository_read_blob (ctx, self->source->repository, self->digest, 0, self->size_bytes, take_small, &small,
+                                error))
+    return FALSE;
+  digest_of (self->digest->algorithm, bytes, small.fill, &actual);
+  if (!digest_equal (&actual, self->digest))
+    return fail_mismatch (self, &actual, error);
+  if (!file_pwrite_all (self->fd, 0, bytes, self->size_bytes, error))
+    {
+      g_prefix_error (error, "%s: ", self->name);
+      return FALSE;
+    }
+  return ftruncate (self->fd, (off_t) self->size_bytes) == 0
+         || am_fail_errno (error, errno, "cannot write %s", self->name);
 }
 
 /* Without chunks: one stream, which goes on behind the bytes that are there. */
@@ -400,7 +476,9 @@ fetch_content (Ctx *ctx, Fetch *self, GError **error)
     return FALSE;
   if (done)
     return TRUE;
-  if (self->size_bytes > 0 && !find_recipe (ctx, self, &recipe, &can_fetch, error))
+  if (self->size_bytes <= BLOB_WHOLE_MAX_BYTES)
+    return fetch_small (ctx, self, error);
+  if (!find_recipe (ctx, self, &recipe, &can_fetch, error))
     return FALSE;
   if (recipe != NULL)
     {

@@ -43,7 +43,7 @@ static void
 put_file (Staging *staging, const char *path, const char *text)
 {
   g_autoptr (GError) error = NULL;
-  am_autofd int fd = staging_open_file (staging, path, &error);
+  am_autofd int fd = growing_dir_open_file (staging_dir (staging), path, &error);
   g_assert_no_error (error);
   g_assert_true (file_write_all (fd, text, strlen (text), NULL));
 }
@@ -141,16 +141,16 @@ static void
 test_links_are_not_followed (Fixture *self, gconstpointer data)
 {
   Staging *staging = begin (self);
-  g_autofree char *link = g_build_filename (staging_path (staging), "link", NULL);
-  g_autofree char *folder = g_build_filename (staging_path (staging), "folder", NULL);
+  g_autofree char *link = g_build_filename (growing_dir_path (staging_dir (staging)), "link", NULL);
+  g_autofree char *folder = g_build_filename (growing_dir_path (staging_dir (staging)), "folder", NULL);
   g_autofree char *outside = g_build_filename (self->root, "outside", NULL);
   g_assert_cmpint (g_mkdir (outside, 0755), ==, 0);
   g_assert_cmpint (symlink ("../outside/file", link), ==, 0);
   g_assert_cmpint (symlink ("../outside", folder), ==, 0);
   g_autoptr (GError) error = NULL;
-  g_assert_cmpint (staging_open_file (staging, "link", &error), ==, -1);
+  g_assert_cmpint (growing_dir_open_file (staging_dir (staging), "link", &error), ==, -1);
   g_clear_error (&error);
-  g_assert_cmpint (staging_open_file (staging, "folder/file", &error), ==, -1);
+  g_assert_cmpint (growing_dir_open_file (staging_dir (staging), "folder/file", &error), ==, -1);
   g_assert_cmpuint (count_entries (outside), ==, 0);
   staging_free (staging);
 }
@@ -164,7 +164,7 @@ test_keeps_only_what_is_wanted (Fixture *self, gconstpointer data)
   put_file (staging, "a/unwanted", "2");
   put_file (staging, "b/c/unwanted", "3");
   g_hash_table_add (wanted, (gpointer) "a/wanted");
-  g_assert_true (staging_keep_only (staging, wanted, NULL));
+  g_assert_true (growing_dir_keep_only (staging_dir (staging), wanted, NULL));
   g_assert_true (staging_publish (staging, NULL));
   staging_free (staging);
   assert_content (self, "a/wanted", "1");
@@ -191,8 +191,8 @@ test_too_large (Fixture *self, gconstpointer data)
 {
   g_autoptr (GError) error = NULL;
   Staging *staging = begin (self);
-  g_assert_true (staging_check_space (staging, 1000, &error));
-  g_assert_false (staging_check_space (staging, G_MAXUINT64, &error));
+  g_assert_true (growing_dir_check_space (staging_dir (staging), 1000, &error));
+  g_assert_false (growing_dir_check_space (staging_dir (staging), G_MAXUINT64, &error));
   g_assert_true (am_error_has_reason (error, "InsufficientStorage"));
   staging_free (staging);
 }

@@ -1,28 +1,24 @@
 #include "delivery/staging.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 
 #define SHORT_DIGEST_CHARS 12
 #define STEM_MAX_BYTES 200
-#define MAX_FOLDER_DEPTH 64
-#define SPARE_BYTES (16u << 20) /* left for the file system's own needs */
 
 struct Staging {
   char *parent;
   char *stem; /* what the names of all that is temporary begin with: ".<name>", or a hash of a long one */
-  char *target, *path, *lock_path;
+  char *target, *lock_path;
+  GrowingDir *dir;
   char *partial_prefix; /* "<stem>.partial-" */
   int lock_fd;
   TargetState state;
@@ -149,7 +145,8 @@ staging_new (const char *directory, const Digest *artifact, GError **error)
   g_autofree char *name = g_path_get_basename (self->target);
   self->stem = temporary_stem (name);
   self->partial_prefix = g_strconcat (self->stem, ".partial-", NULL);
-  self->path = g_strdup_printf ("%s/%s%.*s", self->parent, self->partial_prefix, SHORT_DIGEST_CHARS, hex);
+  g_autofree char *path = g_strdup_printf ("%s/%s%.*s", self->parent, self->partial_prefix, SHORT_DIGEST_CHARS, hex);
+  self->dir = growing_dir_new (path, self->target);
   self->lock_path = g_strdup_printf ("%s/%s.lock", self->parent, self->stem);
   if (!take_lock (self, error) || !look_at_target (self, error))
     return NULL;
@@ -163,14 +160,14 @@ staging_free (Staging *self)
     return;
   if (self->lock_fd >= 0)
     {
-      rmdir (self->path);       /* only when nothing grew in it */
-      unlink (self->lock_path); /* while it is still held: see try_lock */
+      rmdir (growing_dir_path (self->dir)); /* only when nothing grew in it */
+      unlink (self->lock_path);             /* while it is still held: see try_lock */
       close (self->lock_fd);
     }
   g_free (self->parent);
   g_free (self->stem);
   g_free (self->target);
-  g_free (self->path);
+  growing_dir_free (self->dir);
   g_free (self->lock_path);
   g_free (self->partial_prefix);
   g_free (self);
@@ -188,181 +185,27 @@ staging_target (const Staging *self)
   return self->target;
 }
 
-const char *
-staging_path (const Staging *self)
+GrowingDir *
+staging_dir (const Staging *self)
 {
-  return self->path;
+  return self->dir;
 }
 
 gboolean
 staging_begin (Staging *self, GError **error)
 {
   struct stat info;
-  if (mkdir (self->path, 0755) < 0 && errno != EEXIST)
+  const char *path = growing_dir_path (self->dir);
+  if (mkdir (path, 0755) < 0 && errno != EEXIST)
     return am_fail_errno (error, errno, "cannot create a directory in %s", self->parent);
-  am_autofd int fd = open (self->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  am_autofd int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || fstat (fd, &info) < 0)
-    return am_fail_errno (error, errno, "cannot use %s", self->path);
+    return am_fail_errno (error, errno, "cannot use %s", path);
   if (info.st_uid != geteuid ())
-    return am_fail (error, AM_ERROR_PERMISSION_DENIED, NULL, "%s belongs to another user: remove it", self->path);
+    return am_fail (error, AM_ERROR_PERMISSION_DENIED, NULL, "%s belongs to another user: remove it", path);
   if (fchmod (fd, 0755) < 0)
-    return am_fail_errno (error, errno, "cannot use %s", self->path);
+    return am_fail_errno (error, errno, "cannot use %s", path);
   return TRUE;
-}
-
-/* Bytes on disk below an open directory. */
-static guint64
-allocated_bytes (int dir_fd, int depth)
-{
-  guint64 sum = 0;
-  struct stat info;
-  DIR *dir = fdopendir (dir_fd);
-  if (dir == NULL)
-    {
-      close (dir_fd);
-      return 0;
-    }
-  for (struct dirent *entry = readdir (dir); entry != NULL; entry = readdir (dir))
-    {
-      if (strcmp (entry->d_name, ".") == 0 || strcmp (entry->d_name, "..") == 0
-          || fstatat (dirfd (dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        continue;
-      int child = S_ISDIR (info.st_mode) && depth < MAX_FOLDER_DEPTH
-                    ? openat (dirfd (dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                    : -1;
-      sum += (guint64) info.st_blocks * 512 + (child >= 0 ? allocated_bytes (child, depth + 1) : 0);
-    }
-  closedir (dir);
-  return sum;
-}
-
-gboolean
-staging_check_space (Staging *self, guint64 total_bytes, GError **error)
-{
-  struct statvfs info;
-  int fd = open (self->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0 || fstatvfs (fd, &info) < 0)
-    {
-      am_fail_errno (error, errno, "cannot use %s", self->path);
-      if (fd >= 0)
-        close (fd);
-      return FALSE;
-    }
-  guint64 present = allocated_bytes (fd, 0), available = (guint64) info.f_bavail * info.f_frsize;
-  guint64 missing = total_bytes > present ? total_bytes - present : 0;
-  if (missing == 0 || (available > SPARE_BYTES && missing <= available - SPARE_BYTES) || missing <= available / 2)
-    return TRUE;
-  g_autofree char *wanted = text_bytes (missing), *free_text = text_bytes (available);
-  return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage",
-                  "%s needs %s more, but only %s are free there", self->target, wanted, free_text);
-}
-
-/* Opens the folder that holds `path`, creating what is missing, one segment after the other without following
- * a link. `*out_name` is the last segment. */
-static int
-open_folder (Staging *self, const char *path, const char **out_name, GError **error)
-{
-  am_autofd int fd = open (self->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const char *rest = path, *slash;
-  while (fd >= 0 && (slash = strchr (rest, '/')) != NULL)
-    {
-      g_autofree char *segment = g_strndup (rest, (gsize) (slash - rest));
-      int created = mkdirat (fd, segment, 0755);
-      int next = created == 0 || errno == EEXIST
-                   ? openat (fd, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                   : -1;
-      if (next >= 0 && created == 0 && fchmod (next, 0755) < 0)
-        am_log_debug (NULL, "cannot set a folder's mode", "path", path, NULL);
-      int saved_errno = errno;
-      close (fd);
-      fd = next;
-      errno = saved_errno;
-      rest = slash + 1;
-    }
-  if (fd < 0)
-    {
-      am_fail_errno (error, errno, "cannot create the folder of %s in %s", path, self->path);
-      return -1;
-    }
-  *out_name = rest;
-  return am_steal_fd (&fd);
-}
-
-int
-staging_open_file (Staging *self, const char *path, GError **error)
-{
-  const char *name = NULL;
-  g_assert (path_is_safe (path));
-  am_autofd int folder = open_folder (self, path, &name, error);
-  if (folder < 0)
-    return -1;
-  am_autofd int fd = openat (folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-  struct stat info;
-  if (fd < 0 || fstat (fd, &info) < 0 || fchmod (fd, 0644) < 0)
-    {
-      am_fail_errno (error, errno, "cannot create %s in %s", path, self->path);
-      return -1;
-    }
-  if (!S_ISREG (info.st_mode))
-    {
-      am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "%s in %s is not a file: remove it", path, self->path);
-      return -1;
-    }
-  return am_steal_fd (&fd);
-}
-
-gboolean
-staging_remove_file (Staging *self, const char *path, GError **error)
-{
-  g_autofree char *full = g_build_filename (self->path, path, NULL);
-  return unlink (full) == 0 || errno == ENOENT || am_fail_errno (error, errno, "cannot remove %s", full);
-}
-
-/* `folder` is relative, "" at the top. */
-static gboolean
-keep_only_below (Staging *self, const char *folder, GHashTable *paths, int depth, GError **error)
-{
-  g_autofree char *full = g_build_filename (self->path, folder, NULL);
-  g_autoptr (GDir) dir = g_dir_open (full, 0, NULL);
-  const char *name;
-  struct stat info;
-  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL)
-    {
-      g_autofree char *path = *folder == '\0' ? g_strdup (name) : g_strdup_printf ("%s/%s", folder, name);
-      g_autofree char *place = g_build_filename (self->path, path, NULL);
-      if (lstat (place, &info) < 0 || g_hash_table_contains (paths, path))
-        continue;
-      gboolean is_folder = S_ISDIR (info.st_mode) && depth < MAX_FOLDER_DEPTH;
-      if (is_folder && !keep_only_below (self, path, paths, depth + 1, error))
-        return FALSE;
-      /* A folder goes only when nothing in it was wanted. */
-      if (is_folder && rmdir (place) < 0 && errno != ENOTEMPTY)
-        return am_fail_errno (error, errno, "cannot remove %s", place);
-      if (!is_folder && !file_remove_tree (place, error))
-        return FALSE;
-    }
-  return TRUE;
-}
-
-gboolean
-staging_keep_only (Staging *self, GHashTable *paths, GError **error)
-{
-  return keep_only_below (self, "", paths, 0, error);
-}
-
-static gboolean
-sync_folders (const char *path, int depth, GError **error)
-{
-  g_autoptr (GDir) dir = g_dir_open (path, 0, NULL);
-  const char *name;
-  while (dir != NULL && depth < MAX_FOLDER_DEPTH && (name = g_dir_read_name (dir)) != NULL)
-    {
-      g_autofree char *child = g_build_filename (path, name, NULL);
-      if (g_file_test (child, G_FILE_TEST_IS_DIR) && !g_file_test (child, G_FILE_TEST_IS_SYMLINK)
-          && !sync_folders (child, depth + 1, error))
-        return FALSE;
-    }
-  return file_sync_dir (path, error);
 }
 
 /* Swaps the finished directory with what is there. Where the file system cannot, two renames do it: there is a
@@ -370,7 +213,8 @@ sync_folders (const char *path, int depth, GError **error)
 static gboolean
 exchange (Staging *self, GError **error)
 {
-  if (renameat2 (AT_FDCWD, self->path, AT_FDCWD, self->target, RENAME_EXCHANGE) == 0)
+  const char *path = growing_dir_path (self->dir);
+  if (renameat2 (AT_FDCWD, path, AT_FDCWD, self->target, RENAME_EXCHANGE) == 0)
     return TRUE;
   if (errno != EINVAL && errno != ENOSYS)
     return am_fail_errno (error, errno, "cannot put the model in place of %s", self->target);
@@ -379,14 +223,14 @@ exchange (Staging *self, GError **error)
     return FALSE;
   if (rename (self->target, aside) < 0)
     return am_fail_errno (error, errno, "cannot move %s aside", self->target);
-  if (rename (self->path, self->target) < 0)
+  if (rename (path, self->target) < 0)
     {
       int saved_errno = errno;
       if (rename (aside, self->target) < 0)
         am_log_error (NULL, "the replaced directory could not be put back", "path", aside, NULL);
       return am_fail_errno (error, saved_errno, "cannot put the model in place of %s", self->target);
     }
-  return rename (aside, self->path) == 0 || file_remove_tree (aside, error);
+  return rename (aside, path) == 0 || file_remove_tree (aside, error);
 }
 
 /* Half-done pulls of other artifacts into the same directory, and what was replaced. */
@@ -411,14 +255,12 @@ remove_leftovers (Staging *self)
 gboolean
 staging_publish (Staging *self, GError **error)
 {
-  if (!sync_folders (self->path, 0, error))
-    return FALSE;
   if (self->state == TARGET_FULL)
     {
       if (!exchange (self, error))
         return FALSE;
     }
-  else if (rename (self->path, self->target) < 0)
+  else if (rename (growing_dir_path (self->dir), self->target) < 0)
     return am_fail_errno (error, errno, "cannot put the model at %s", self->target);
   if (!file_sync_dir (self->parent, error))
     return FALSE;
