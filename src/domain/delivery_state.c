@@ -27,6 +27,12 @@ static const struct {
   [DELIVERY_NODE_CACHE] = { "NodeCache", "NodeCacheRuntime" },
 };
 
+const char *
+delivery_mode_name (DeliveryMode mode)
+{
+  return modes[mode].name;
+}
+
 static const JsonField model_fields[] = {
   JSON_FIELD (DeliveredModel, name, "name", JSON_STRING, TRUE),
   JSON_FIELD (DeliveredModel, uri, "uri", JSON_STRING, TRUE),

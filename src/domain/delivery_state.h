@@ -9,6 +9,9 @@
 
 typedef enum { DELIVERY_SHARED_PVC, DELIVERY_NODE_CACHE } DeliveryMode;
 
+/* "SharedPVC": also the setting delivery.type. */
+const char *delivery_mode_name (DeliveryMode mode);
+
 typedef struct {
   char *name, *uri, *digest;
   char *family;       /* NULL when unknown */
