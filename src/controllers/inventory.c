@@ -8,8 +8,8 @@
 /* What the objects say is stored. */
 typedef struct {
   ModelController *controller;
-  GPtrArray *models;    /* KubeObject, of what follows */
-  GArray *artifacts;    /* LedgerArtifact, borrowed from `models` */
+  GStringChunk *texts;  /* of what follows: the objects themselves are large */
+  GArray *artifacts;    /* LedgerArtifact */
   GHashTable *stored;   /* uids of those */
   GHashTable *expected; /* uids that may have reservations */
   GString *blocking;    /* names of models whose record cannot be written */
@@ -17,18 +17,12 @@ typedef struct {
 } Inventory;
 
 static void
-unref_object (gpointer data)
-{
-  kube_object_unref (data);
-}
-
-static void
 inventory_clear (Inventory *self)
 {
   g_array_unref (self->artifacts);
   g_hash_table_unref (self->stored);
   g_hash_table_unref (self->expected);
-  g_ptr_array_unref (self->models);
+  g_string_chunk_free (self->texts);
   g_string_free (self->blocking, TRUE);
 }
 
@@ -53,6 +47,18 @@ is_released (Inventory *self, const KubeObject *model)
   return cleanup == NULL || cleanup_state_is_complete (cleanup);
 }
 
+/* The owner in texts that stay. */
+static ModelOwner
+kept_owner (Inventory *self, const KubeObject *model)
+{
+  ModelOwner owner = model_owner_of (model, kube_object_namespace (model)[0] == '\0');
+  if (owner.namespace != NULL)
+    owner.namespace = g_string_chunk_insert_const (self->texts, owner.namespace);
+  owner.name = g_string_chunk_insert (self->texts, owner.name);
+  owner.uid = g_string_chunk_insert (self->texts, owner.uid);
+  return owner;
+}
+
 static void
 take_model (const KubeObject *model, gpointer data)
 {
@@ -64,17 +70,14 @@ take_model (const KubeObject *model, gpointer data)
     g_hash_table_add (self->expected, g_strdup (kube_object_uid (model)));
   if (artifact == NULL || is_released (self, model))
     return;
-  KubeObject *kept = kube_object_ref ((KubeObject *) model);
-  g_ptr_array_add (self->models, kept);
-  LedgerArtifact entry = { model_owner_of (kept, kube_object_namespace (kept)[0] == '\0'), (guint64) MAX (size, 0),
-                           (guint64) MAX (size, 0) };
+  LedgerArtifact entry = { kept_owner (self, model), (guint64) MAX (size, 0), (guint64) MAX (size, 0) };
   if (size <= 0)
     {
       note_blocking (self, &entry.owner);
       return;
     }
   g_array_append_val (self->artifacts, entry);
-  g_hash_table_add (self->stored, (char *) kube_object_uid (kept));
+  g_hash_table_add (self->stored, (char *) entry.owner.uid);
 }
 
 static gboolean
@@ -103,7 +106,7 @@ count_all (Ctx *ctx, ModelController *controller, GError **error)
 {
   Inventory self = {
     .controller = controller,
-    .models = g_ptr_array_new_with_free_func (unref_object),
+    .texts = g_string_chunk_new (64 * 1024),
     .artifacts = g_array_new (FALSE, FALSE, sizeof (LedgerArtifact)),
     .stored = g_hash_table_new (g_str_hash, g_str_equal),
     .expected = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
@@ -121,25 +124,18 @@ count_all (Ctx *ctx, ModelController *controller, GError **error)
 }
 
 static gboolean
-check_confirmed (StorageLedger *ledger, gpointer data, GError **error)
+are_books_known (ModelController *self)
 {
-  return storage_ledger_is_confirmed (ledger)
-         || am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "the storage ledger is not confirmed any more");
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  return self->books.is_known;
 }
 
-/* Nothing has changed since the last pass, as far as one can see from here: only whether the books are there. */
+/* Nothing to do when nothing has changed since the last pass and the books are there. */
 static gboolean
 pass (Ctx *ctx, ModelController *self, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
-  gboolean is_due = g_atomic_int_get (&self->inventory_is_due);
-  if (!is_due && ledger_store_edit (ctx, self->ledger_store, check_confirmed, NULL, &problem))
+  if (!g_atomic_int_get (&self->inventory_is_due) && are_books_known (self))
     return TRUE;
-  if (!is_due && !am_error_is (problem, AM_ERROR_FAILED_PRECONDITION))
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
   g_atomic_int_set (&self->inventory_is_due, FALSE);
   if (count_all (ctx, self, error))
     return TRUE;
