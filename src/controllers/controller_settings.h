@@ -29,9 +29,9 @@ typedef struct {
   gboolean has_accounting;
   guint64 capacity_limit_bytes; /* 0: none */
 
-  const char *hf_endpoint, *ollama_registry;       /* or NULL: the public ones */
-  const char *sources_ca_config_map;               /* key ca.crt; or NULL */
-  const char *http_proxy, *https_proxy, *no_proxy; /* of workers; or NULL */
+  const char *hf_endpoint, *ollama_registry; /* or NULL: the public ones */
+  const char *sources_ca_config_map;         /* key ca.crt; or NULL */
+  const char *https_proxy, *no_proxy;        /* of workers; or NULL */
 
   gint64 sweep_interval_ms, inventory_interval_ms;
 } ControllerSettings;

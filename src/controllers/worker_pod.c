@@ -163,6 +163,20 @@ add_secret_variable (const Draft *draft, yyjson_mut_val *env, const char *name, 
   add_text (draft, reference, "key", key);
 }
 
+/* The registry and the API server are never behind the proxy. */
+static void
+add_proxy (const Draft *draft, yyjson_mut_val *env, const ControllerSettings *settings)
+{
+  if (settings->https_proxy == NULL)
+    return;
+  g_auto (GStrv) registry = g_strsplit (settings->registry, ":", 2);
+  g_autofree char *without = g_strdup_printf ("%s%s%s,$(KUBERNETES_SERVICE_HOST)",
+                                              settings->no_proxy != NULL ? settings->no_proxy : "",
+                                              settings->no_proxy != NULL ? "," : "", registry[0]);
+  add_variable (draft, env, "HTTPS_PROXY", settings->https_proxy);
+  add_variable (draft, env, "NO_PROXY", without);
+}
+
 static void
 add_environment (const Draft *draft, yyjson_mut_val *container, const ControllerSettings *settings,
                  const WorkerJob *job)
@@ -172,9 +186,7 @@ add_environment (const Draft *draft, yyjson_mut_val *container, const Controller
   add_variable (draft, env, "OLLAMA_REGISTRY", settings->ollama_registry);
   add_variable (draft, env, "SSL_CERT_FILE",
                 settings->sources_ca_config_map != NULL ? WORKER_SOURCES_CA_DIR "/ca.crt" : NULL);
-  add_variable (draft, env, "HTTP_PROXY", settings->http_proxy);
-  add_variable (draft, env, "HTTPS_PROXY", settings->https_proxy);
-  add_variable (draft, env, "NO_PROXY", settings->no_proxy);
+  add_proxy (draft, env, settings);
   if (job->staged_file == NULL || settings->artifacts_secret == NULL)
     return;
   add_secret_variable (draft, env, "AWS_ACCESS_KEY_ID", settings->artifacts_secret, "accessKey");

@@ -192,3 +192,228 @@ def test_failure(api, controller):
     api.wait(lambda: f"cleared up: {one.leftovers()}", lambda: not one.leftovers())
     api.wait("an event", lambda: one.events().get("PublicationFailed") == "the repository is gated; ask for access")
     one.delete()
+
+
+INTERRUPTIONS = [
+    ({"message": {"interrupted": {"message": "it was told to stop"}}, "code": 1}, "it was told to stop"),
+    ({"message": "", "code": 137, "reason": "OOMKilled"}, "the worker ran out of memory"),
+    ({"message": "", "code": 139}, "the worker ended with status 139"),
+    ({"message": "no JSON", "code": 0}, "the worker ended with status 0"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(INTERRUPTIONS)))
+def test_interrupted(api, controller, number):
+    how, words = INTERRUPTIONS[number]
+    one = Subject(api, f"interrupted-{number}")
+    pod = one.wait_pod()
+    one.write_state(phase="Running", stage="Uploading", plannedSizeBytes=100, uploadedSizeBytes=42)
+    one.end_pod(**how)
+    one.wait_condition("ArtifactResolved", "False", "Pending", words)
+    one.wait_condition("ArtifactResolved", "False", "Pending", "it is started again")
+    assert one.get()["status"]["progress"] == "42%"
+    again = one.wait_pod(but=pod["metadata"]["uid"])
+    assert again["spec"]["containers"][0]["args"] == pod["spec"]["containers"][0]["args"]
+    one.end_pod(RESULT)
+    one.wait_phase("Ready")
+    one.delete()
+
+
+def test_evicted(api, controller):
+    one = Subject(api, "evicted")
+    pod = one.wait_pod()
+    one.tell_pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory.", containerStatuses=[])
+    one.wait_condition("ArtifactResolved", "False", "Pending", "evicted from its node: The node was low on resource: memory.")
+    one.wait_pod(but=pod["metadata"]["uid"])
+    one.delete()
+
+
+def test_dies_again_and_again(api, controller):
+    one = Subject(api, "dies")
+    one.wait_pod()
+    state = {"kind": "Secret", **one.part("Secret", "ai-model-publish-state-")}
+    api.patch(state, {"metadata": {"annotations": {"ai.deckhouse.io/worker-interruptions": "5"}}})
+    one.end_pod("", code=137, reason="OOMKilled")
+    one.wait_condition("ArtifactResolved", "False", "PublicationFailed", "6 times in a row")
+    assert "ran out of memory" in one.condition("ArtifactResolved")[2]
+    one.delete()
+
+
+@pytest.mark.parametrize("reason, words", [("ImagePullBackOff", "image cannot be pulled (ImagePullBackOff)"),
+                                           ("CreateContainerConfigError", 'secret "x" not found')])
+def test_does_not_start(api, controller, reason, words):
+    one = Subject(api, "stuck-" + reason.lower())
+    one.wait_pod()
+    waiting = {"reason": reason, "message": 'secret "x" not found: registry.example/x'}
+    one.tell_pod(phase="Pending", containerStatuses=[{"name": "publish", "image": "x", "imageID": "", "restartCount": 0, "ready": False,
+                                                      "state": {"waiting": waiting}}])
+    one.wait_condition("ArtifactResolved", "False", "Publishing", words)
+    if reason.startswith("Image"):
+        assert "registry.example" not in one.condition("ArtifactResolved")[2]
+    one.end_pod(RESULT)
+    one.wait_phase("Ready")
+    one.delete()
+
+
+def test_unschedulable(api, controller):
+    one = Subject(api, "unschedulable")
+    one.wait_pod()
+    one.tell_pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}])
+    one.wait_condition("Ready", "False", "Publishing", "no node takes the worker: 0/1 nodes are available")
+    one.delete()
+
+
+def test_trouble(api, controller):
+    one = Subject(api, "trouble")
+    one.wait_pod()
+    one.tell_pod(phase="Running")
+    one.write_state(phase="Running", stage="Uploading", trouble="the hub answers 503")
+    one.wait_condition("ArtifactResolved", "False", "Publishing", "the hub answers 503; it is tried again")
+    one.write_state(phase="Running", stage="Uploading")
+    one.wait_condition("ArtifactResolved", "False", "Publishing", "the files are being fetched")
+    one.delete()
+
+
+def secret(api, name, data, namespace="default"):
+    made = {"kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "stringData": data}
+    api.delete(made)
+    return {"kind": "Secret", **api.create(made)}
+
+
+def test_token(api, controller):
+    one = Subject(api, "token", url=HUB, authSecretRef={"name": "hub"})
+    one.wait_condition("Ready", "False", "Pending", "Secret hub with the token for the hub is not there")
+    assert one.phase() == "Pending" and one.part("Pod") is None
+    secret(api, "hub", {"other": "x"})
+    one.wait_condition("Ready", "False", "Pending", "has none of the keys token", timeout=25)
+    secret(api, "hub", {"token": "", "HF_TOKEN": "hf_x"})
+    pod = one.wait_pod()
+    copy = one.part("Secret", "ai-model-publish-auth-")
+    assert base64.b64decode(copy["data"]["token"]) == b"hf_x"
+    arguments = pod["spec"]["containers"][0]["args"]
+    assert arguments[arguments.index("--token-file") + 1] == "/etc/ai-models/source-token/token"
+    one.end_pod(RESULT)
+    one.wait_phase("Ready")
+    api.wait("the copy goes", lambda: one.part("Secret", "ai-model-publish-auth-") is None)
+    one.delete()
+
+
+def test_refused_sources(api, controller):
+    for number, (source, reason, words) in enumerate([
+            ({"url": HUB, "authSecretRef": {"name": "x", "namespace": "other"}}, "PublicationFailed", "names a Secret of namespace other"),
+            ({"url": "https://huggingface.co/datasets/owner/name"}, "UnsupportedSource", "dataset")]):
+        one = Subject(api, f"refused-{number}", **source)
+        one.wait_phase("Failed")
+        assert one.condition("ArtifactResolved")[1] == reason and words in one.condition("ArtifactResolved")[2]
+        assert one.leftovers() == []
+        one.delete()
+
+
+def test_catalogue(api, controller):
+    one = Subject(api, "catalogue", catalog={"name": "some"})
+    one.wait_condition("ArtifactResolved", "False", "CatalogSourceNotReady", "entry some cannot be imported")
+    assert one.phase() == "Pending"
+    one.delete()
+
+
+def session_of(one):
+    return {"kind": "Secret", **one.part("Secret", "ai-model-upload-auth-")}
+
+
+def set_session(api, one, annotations=None, **data):
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    api.patch(session_of(one), {"data": encoded, "metadata": {"annotations": annotations or {}}})
+
+
+@pytest.mark.parametrize("kind", ["Model", "ClusterModel"])
+def test_upload(api, controller, kind, cluster):
+    one = Subject(api, "upload", kind, upload={})
+    status = one.wait_phase("WaitForUpload")["status"]
+    name, place = status["upload"]["secretName"], one.namespace or MODULE
+    assert name == "ai-model-upload-token-" + one.uid and status["upload"]["expiresAt"]
+    given = {key: base64.b64decode(value).decode() for key, value in api.get("Secret", place, name)["data"].items()}
+    assert given["url"] == "http://upload.example/v1/upload/ai-model-upload-auth-" + one.uid and len(given["token"]) == 48
+    rule = api.get("Role", place, "ai-model-upload-reader-upload")["rules"]
+    assert rule == [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}]
+    assert one.events()["UploadSessionIssued"].startswith("Secret " + name) and given["token"] not in str(one.events())
+    set_session(api, one, phase="uploading", expectedSizeBytes="1000", uploadedSizeBytes="250", holder="x", holderRenewedAt="2100-01-01T00:00:00Z")
+    api.wait(lambda: json.dumps(one.get()), lambda: one.get()["status"].get("progress") == "25%")
+    set_session(api, one, phase="uploaded", stagedHandle=json.dumps({"key": "k", "fileName": "model.gguf", "sizeBytes": 1000}))
+    pod = one.wait_pod()
+    arguments = pod["spec"]["containers"][0]["args"]
+    assert arguments[arguments.index("--staged-file") + 1] == "model.gguf" and "--source" not in arguments
+    assert base64.b64decode(session_of(one)["data"]["phase"]) == b"publishing"
+    api.wait("an event", lambda: "1000 bytes" in one.events().get("RawStaged", ""))
+    assert "upload" not in one.wait_phase("Publishing")["status"]
+    one.end_pod({"result": {**RESULT["result"], "source": {"resolvedType": "Upload"}}})
+    assert one.wait_phase("Ready")["status"]["source"] == {"resolvedType": "Upload"}
+    api.wait(lambda: f"cleared up: {one.leftovers()}", lambda: one.leftovers() == [("Secret", "ai-model-cleanup-state-" + one.uid)])
+    assert api.get("Role", place, "ai-model-upload-reader-upload") is None
+    one.delete()
+
+
+def test_upload_expires(api, controller):
+    one = Subject(api, "expires", upload={})
+    one.wait_phase("WaitForUpload")
+    set_session(api, one, annotations={"ai.deckhouse.io/upload-expires-at": "2020-01-01T00:00:00Z"})
+    one.wait_phase("Failed")
+    assert "not uploaded in time" in one.condition("ArtifactResolved")[2]
+    api.wait(lambda: f"cleared up: {one.leftovers()}", lambda: not one.leftovers())
+    one.delete()
+
+
+def test_upload_deleted(api, controller):
+    one = Subject(api, "dropped", upload={})
+    one.wait_phase("WaitForUpload")
+    one.delete()
+
+
+def test_deleted_while_running(api, controller):
+    one = Subject(api, "running")
+    one.wait_pod()
+    one.tell_pod(phase="Running")
+    one.delete()
+
+
+def test_status_by_hand(api, controller):
+    one = Subject(api, "by-hand")
+    one.wait_pod()
+    one.end_pod(RESULT)
+    before = one.wait_phase("Ready")
+    api.wait("cleared up", lambda: len(one.leftovers()) == 1)
+    for patch in ({"phase": "Failed"}, {"conditions": None}, {"progress": "5%"}, {"artifact": {"digest": "sha256:" + "b" * 64}},
+                  {"phase": None, "artifact": None, "resolved": None, "conditions": None, "source": None}):
+        api.patch(one.made, {"status": patch}, "status")
+
+        def is_right():
+            now, was = one.get()["status"], before["status"]
+            return all(now.get(name) == was[name] for name in ("phase", "progress", "artifact", "resolved", "source")) and \
+                len(now.get("conditions", [])) == 3 and {c["reason"] for c in now["conditions"]} == {c["reason"] for c in was["conditions"]}
+        api.wait(lambda: f"{patch}: {json.dumps(one.get()['status'], indent=1)}", is_right)
+        assert one.part("Pod") is None
+    api.patch(one.made, {"metadata": {"finalizers": None}})
+    api.wait("the finalizer is there", lambda: one.get()["metadata"].get("finalizers") == ["ai.deckhouse.io/model-cleanup"])
+    one.delete()
+
+
+def test_object_without_finalizer_goes(api, controller):
+    """Somebody takes the finalizer away from what is being deleted."""
+    one = Subject(api, "orphan")
+    one.wait_pod()
+    one.tell_pod(phase="Running")
+    api.patch(one.made, {"metadata": {"finalizers": ["example.com/other"]}})
+    api.delete(one.made)
+    api.patch(one.made, {"metadata": {"finalizers": None}})
+    api.wait(lambda: f"nothing is left: {one.leftovers()}", lambda: one.get() is None and not one.leftovers())
+
+
+def test_unknown_conditions_stay(api, controller):
+    one = Subject(api, "conditions")
+    pod = one.wait_pod()
+    other = {"type": "example.com/Other", "status": "True", "reason": "Because", "message": "x", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    one.wait_phase("Publishing")
+    api.patch(one.made, {"status": {"conditions": [*one.get()["status"]["conditions"], other]}}, "status")
+    one.end_pod(RESULT)
+    ready = one.wait_phase("Ready")["status"]
+    assert other in ready["conditions"] and len(ready["conditions"]) == 4 and pod
+    one.delete()
