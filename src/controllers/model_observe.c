@@ -2,7 +2,8 @@
 #include "controllers/model_work.h"
 
 #define FAILED "Failed"
-#define AUTH_AGAIN_MS 10000
+#define MIN_TOKEN_PAUSE_MS 2000 /* nobody tells when a Secret of a user's namespace comes */
+#define MAX_TOKEN_PAUSE_MS (60 * 1000)
 #define HELD_AGAIN_MS 30000
 
 static KubeObject *
@@ -165,6 +166,17 @@ view_status (ModelWork *work)
                           || (g_strcmp0 (phase, FAILED) == 0 && observed == kube_object_generation (work->object));
 }
 
+/* Who made the object just now is likely to make the Secret, too; who waits for days can wait for a minute. */
+static gint64
+token_pause_ms (const KubeObject *object)
+{
+  const char *made = json_get_string (json_get_object (kube_object_root (object), "metadata"), "creationTimestamp");
+  g_autoptr (GTimeZone) utc = g_time_zone_new_utc ();
+  g_autoptr (GDateTime) time = made != NULL ? g_date_time_new_from_iso8601 (made, utc) : NULL;
+  gint64 age_ms = time != NULL ? g_get_real_time () / 1000 - g_date_time_to_unix (time) * 1000 : G_MAXINT64;
+  return CLAMP (age_ms / 4, MIN_TOKEN_PAUSE_MS, MAX_TOKEN_PAUSE_MS);
+}
+
 /* The source's token, when it is needed for a start; what is missing is awaited. */
 static gboolean
 fetch_token (ModelWork *work, GError **error)
@@ -187,7 +199,7 @@ fetch_token (ModelWork *work, GError **error)
                                        "key token",
                                        work->source.auth_secret)
                     : g_strdup (problem->message);
-  work->again_ms = AUTH_AGAIN_MS;
+  work->again_ms = token_pause_ms (work->object);
   return TRUE;
 }
 

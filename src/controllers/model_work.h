@@ -126,7 +126,8 @@ gboolean model_create (Ctx *ctx, ModelController *self, const KubeKind *kind, co
 /* Deletes by name; fine when it is not there. */
 gboolean model_delete (Ctx *ctx, ModelController *self, const KubeKind *kind, const char *namespace,
                        const char *prefix, const char *uid, GError **error);
-/* The pause after another failure of this kind of step: 5 s, doubled up to 5 minutes, until model_forget_failures. */
+/* The pause after another failure of a step that is not hurried: 5 s, doubled up to 5 minutes, until
+ * model_forget_failures. */
 gint64 model_next_pause_ms (ModelController *self, const char *key);
 void model_forget_failures (ModelController *self, const char *key);
 void model_say (ModelWork *work, EventSeverity severity, const char *reason, const char *format, ...)

@@ -32,7 +32,7 @@ class Controller:
         (login / "password").write_text("secret")
         self.command = [tools.program(), "controller", "--namespace", MODULE, "--worker-image", "worker:1", "--registry", registry.host,
                         "--registry-plain-http", "--registry-login-dir", login, "--listen", f"127.0.0.1:{self.port}", "--log-level", "debug",
-                        "--inventory-interval-s", "1", *options]
+                        "--inventory-interval-s", "1", "--max-workers", "8", *options]
         self.environment = {"KUBECONFIG": str(plane.kubeconfig), "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
         self.process = None
 
@@ -194,38 +194,33 @@ def test_failure(api, controller):
     one.delete()
 
 
+NODE_LOW = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.", "containerStatuses": []}
 INTERRUPTIONS = [
-    ({"message": {"interrupted": {"message": "it was told to stop"}}, "code": 1}, "it was told to stop"),
-    ({"message": "", "code": 137, "reason": "OOMKilled"}, "the worker ran out of memory"),
-    ({"message": "", "code": 139}, "the worker ended with status 139"),
-    ({"message": "no JSON", "code": 0}, "the worker ended with status 0"),
+    (lambda one: one.end_pod({"interrupted": {"message": "it was told to stop"}}, code=1), "it was told to stop"),
+    (lambda one: one.end_pod("", code=137, reason="OOMKilled"), "the worker ran out of memory"),
+    (lambda one: one.end_pod("", code=139), "the worker ended with status 139"),
+    (lambda one: one.end_pod("no JSON"), "the worker ended with status 0"),
+    (lambda one: one.tell_pod(**NODE_LOW), "evicted from its node: The node was low on resource: memory."),
 ]
 
 
-@pytest.mark.parametrize("number", range(len(INTERRUPTIONS)))
-def test_interrupted(api, controller, number):
-    how, words = INTERRUPTIONS[number]
-    one = Subject(api, f"interrupted-{number}")
-    pod = one.wait_pod()
-    one.write_state(phase="Running", stage="Uploading", plannedSizeBytes=100, uploadedSizeBytes=42)
-    one.end_pod(**how)
-    one.wait_condition("ArtifactResolved", "False", "Pending", words)
-    one.wait_condition("ArtifactResolved", "False", "Pending", "it is started again")
-    assert one.get()["status"]["progress"] == "42%"
-    again = one.wait_pod(but=pod["metadata"]["uid"])
-    assert again["spec"]["containers"][0]["args"] == pod["spec"]["containers"][0]["args"]
-    one.end_pod(RESULT)
-    one.wait_phase("Ready")
-    one.delete()
-
-
-def test_evicted(api, controller):
-    one = Subject(api, "evicted")
-    pod = one.wait_pod()
-    one.tell_pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory.", containerStatuses=[])
-    one.wait_condition("ArtifactResolved", "False", "Pending", "evicted from its node: The node was low on resource: memory.")
-    one.wait_pod(but=pod["metadata"]["uid"])
-    one.delete()
+def test_interrupted(api, controller):
+    """It is started anew, after a pause, and goes on where it was."""
+    ones = [Subject(api, f"interrupted-{number}") for number in range(len(INTERRUPTIONS))]
+    pods = [one.wait_pod() for one in ones]
+    for one, (end, words) in zip(ones, INTERRUPTIONS):
+        one.write_state(phase="Running", stage="Uploading", plannedSizeBytes=100, uploadedSizeBytes=42)
+        end(one)
+        one.wait_condition("ArtifactResolved", "False", "Pending", words)
+        one.wait_condition("ArtifactResolved", "False", "Pending", "it is started again")
+        assert one.get()["status"]["progress"] == "42%"
+    for one, pod in zip(ones, pods):
+        again = one.wait_pod(but=pod["metadata"]["uid"])
+        assert again["spec"]["containers"][0]["args"] == pod["spec"]["containers"][0]["args"]
+        one.end_pod(RESULT)
+    for one in ones:
+        one.wait_phase("Ready")
+        one.delete()
 
 
 def test_dies_again_and_again(api, controller):
