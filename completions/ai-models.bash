@@ -146,14 +146,17 @@ _ai_models ()
         --https-proxy) COMPREPLY=(); return ;;
         --no-proxy) COMPREPLY=(); return ;;
         --listen) COMPREPLY=(); return ;;
+        --metrics-listen) COMPREPLY=(); return ;;
+        --tls-cert) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --tls-key) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --lease) COMPREPLY=(); return ;;
         --sweep-interval-s) COMPREPLY=(); return ;;
         --inventory-interval-s) COMPREPLY=(); return ;;
         --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
-      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
+      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
+      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
       kinds=""
       ;;
     publish)

@@ -26,7 +26,7 @@ gboolean worker_resources_check (const char *text, GError **error);
 
 /* Documents to create; the caller frees them. */
 yyjson_mut_doc *worker_pod_document (const ControllerSettings *settings, const WorkerJob *job);
-/* get, update and patch of its state Secret and of the books, and of nothing else. */
+/* get and update of its state Secret and of the books, and of nothing else. */
 yyjson_mut_doc *worker_role_document (const ControllerSettings *settings, const ModelOwner *owner);
 yyjson_mut_doc *worker_role_binding_document (const ControllerSettings *settings, const ModelOwner *owner);
 yyjson_mut_doc *worker_state_document (const ModelOwner *owner, gint64 generation);

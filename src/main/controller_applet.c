@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "controllers/model_controller.h"
+#include "controllers/model_metrics.h"
 #include "controllers/worker_pod.h"
 #include "kube/leader.h"
 #include "net/http_server.h"
@@ -22,7 +23,7 @@
 
 typedef struct {
   ControllerSettings controller;
-  const char *listen, *log_level;
+  const char *listen, *metrics_listen, *tls_cert, *tls_key, *log_level;
   guint64 max_workers, sweep_interval_s, inventory_interval_s;
   gboolean no_accounting;
 } Settings;
@@ -56,7 +57,7 @@ static const Option options[] = {
               "with accessKey and secretKey of the bucket, for workers that read an upload"),
   CONTROLLER (controller.artifacts_ca_secret, "artifacts-ca-secret", TEXT, "SECRET", "with ca.crt of the bucket"),
   CONTROLLER (controller.upload_url, "upload-url", TEXT, "URL", "where the upload gateway is, without /v1"),
-  CONTROLLER (controller.capacity_limit_bytes, "capacity-limit", BYTES, "QUANTITY",
+  CONTROLLER (controller.capacity_limit_bytes, "capacity-limit", QUANTITY, "QUANTITY",
               "room for all models together (default: no limit)"),
   CONTROLLER (no_accounting, "no-accounting", FLAG, NULL, "keep no books of what is stored"),
   CONTROLLER (controller.hf_endpoint, "hf-endpoint", TEXT, "URL", "a mirror of the Hugging Face hub, for workers"),
@@ -66,6 +67,10 @@ static const Option options[] = {
   CONTROLLER (controller.https_proxy, "https-proxy", TEXT, "URL", "a proxy for workers"),
   CONTROLLER (controller.no_proxy, "no-proxy", TEXT, "LIST", "what they reach without it"),
   CONTROLLER (listen, "listen", TEXT, "ADDRESS", "/healthz and /readyz (default :8081)"),
+  CONTROLLER (metrics_listen, "metrics-listen", TEXT, "ADDRESS",
+              "/metrics for who may get deployments/prometheus-metrics (default: none)"),
+  CONTROLLER (tls_cert, "tls-cert", TEXT, "FILE", "certificate for it; taken over anew when it changes"),
+  CONTROLLER (tls_key, "tls-key", TEXT, "FILE", "its private key"),
   CONTROLLER (controller.lease, "lease", TEXT, "NAME",
               "which replica leads (default ai-models-controller.deckhouse.io)"),
   CONTROLLER (sweep_interval_s, "sweep-interval-s", NUMBER, "SECONDS",
@@ -129,6 +134,8 @@ check_settings (const Settings *settings, const ControllerSettings *whole, GErro
     return cli_usage_fail (error, "--max-workers: at most %u", MAX_WORKERS);
   if ((whole->staging_store != NULL) != (whole->upload_url != NULL))
     return cli_usage_fail (error, "--staging-store and --upload-url go together");
+  if ((settings->tls_cert != NULL) != (settings->tls_key != NULL))
+    return cli_usage_fail (error, "--tls-cert and --tls-key go together");
   g_autoptr (GError) problem = NULL;
   if (!worker_resources_check (whole->worker_requests, &problem)
       || !worker_resources_check (whole->worker_limits, &problem))
@@ -150,10 +157,16 @@ serve (Ctx *ctx, const Settings *settings, const ControllerSettings *whole, Kube
     .listen_address = or_default (settings->listen, ":8081"),
     .service = controller,
     .ready = is_ready,
+    .hides_metrics = TRUE,
   };
+  MetricsConfig measured = { settings->metrics_listen, settings->tls_cert, settings->tls_key };
   LeaderConfig leader = { .namespace = whole->namespace, .name = whole->lease, .identity = whole->identity };
   g_autoptr (HttpServer) health = http_server_start (ctx, &server, error);
   if (health == NULL)
+    return FALSE;
+  g_autoptr (ModelMetrics) metrics = NULL;
+  if (settings->metrics_listen != NULL
+      && (metrics = model_metrics_start (ctx, client, controller, &measured, error)) == NULL)
     return FALSE;
   am_log_info (ctx, "listening", "address", server.listen_address, NULL);
   return leader_run (ctx, client, &leader, model_controller_lead, controller, error);

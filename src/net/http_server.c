@@ -50,7 +50,7 @@ get_metrics (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 static const HttpRoute builtin_routes[] = {
   { "GET", "/healthz", get_healthz },
   { "GET", "/readyz", get_readyz },
-  { "GET", "/metrics", get_metrics },
+  { "GET", "/metrics", get_metrics }, /* the last: it may be left out */
 };
 
 static void
@@ -344,7 +344,7 @@ http_server_start (Ctx *ctx, const HttpServerConfig *config, GError **error)
   self->listen_fd = -1;
   self->ctx = ctx_new_child (ctx, -1);
   self->rows = g_ptr_array_new_with_free_func (row_free);
-  add_rows (self, builtin_routes, G_N_ELEMENTS (builtin_routes), TRUE);
+  add_rows (self, builtin_routes, G_N_ELEMENTS (builtin_routes) - (config->hides_metrics ? 1 : 0), TRUE);
   add_rows (self, config->routes, config->n_routes, FALSE);
   declare_metrics (self);
   if ((config->tls_certificate_file != NULL) != (config->tls_key_file != NULL))

@@ -64,6 +64,7 @@ typedef struct {
   /* Turns an error into headers and body; NULL: {"errors":[{"code","message"}]} as OCI has it. Headers
    * set before the error (WWW-Authenticate, Content-Range) are kept, a body is not. */
   void (*write_error) (HttpRequest *req, HttpResponse *res, const GError *error);
+  gboolean hides_metrics; /* no /metrics here, unless it is among `routes` */
   /* For /readyz: FALSE with an error that says why. NULL: always ready until draining. */
   gboolean (*ready) (Ctx *ctx, gpointer service, GError **error);
 } HttpServerConfig;

@@ -2,61 +2,18 @@
 
 import base64
 import json
-import signal
-import subprocess
 import time
-import urllib.request
 
 import pytest
 
-from harness import kube_api, servers, tools
-
-MODULE = "d8-ai-models"
-HUB = "https://huggingface.co/owner/repository"
-DIGEST = "sha256:" + "a" * 64
-RESULT = {"result": {
-    "artifact": {"digest": DIGEST, "mediaType": "application/vnd.cncf.model.manifest.v1+json", "sizeBytes": 1234, "repository": "r"},
-    "source": {"resolvedType": "HuggingFace", "resolvedRevision": "c" * 40},
-    "resolved": {"format": "Safetensors", "family": "bert", "parameterCount": 22713216, "supportedEndpointTypes": ["Embeddings"]},
-    "metadataComplete": True}}
-
-
-class Controller:
-    """The program, as one replica."""
-
-    def __init__(self, plane, folder, registry, *options):
-        self.log, self.port = folder / "controller.log", servers.free_port()
-        login = folder / "login"
-        login.mkdir(exist_ok=True)
-        (login / "username").write_text("ai-models")
-        (login / "password").write_text("secret")
-        self.command = [tools.program(), "controller", "--namespace", MODULE, "--worker-image", "worker:1", "--registry", registry.host,
-                        "--registry-plain-http", "--registry-login-dir", login, "--listen", f"127.0.0.1:{self.port}", "--log-level", "debug",
-                        "--inventory-interval-s", "1", "--max-workers", "8", *options]
-        self.environment = {"KUBECONFIG": str(plane.kubeconfig), "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-        self.process = None
-
-    def start(self):
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=self.environment)
-        return self
-
-    def stop(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        assert self.process.wait(30) in ((0,) if how == signal.SIGTERM else (-how,)), self.log.read_text()[-3000:]
-
-    def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
-            return answer.read().decode()
+from harness import kube_api, servers
+from harness.controller_process import DIGEST, HUB, MODULE, RESULT, Controller, Subject, ledger, prepare, result
 
 
 @pytest.fixture(scope="module")
 def api(cluster):
     api = kube_api.Api(cluster)
-    kube_api.install_crds(api)
-    api.create({"kind": "Namespace", "metadata": {"name": MODULE}}, exist_ok=True)
-    for account in ("default", "ai-models-publication-worker"):
-        api.create({"kind": "ServiceAccount", "metadata": {"name": account, "namespace": MODULE}}, exist_ok=True)
+    prepare(api)
     return api
 
 
@@ -74,80 +31,6 @@ def controller(cluster, api, registry, tmp_path_factory):
     controller = Controller(cluster, folder, registry, "--staging-store", folder / "staging", "--upload-url", "http://upload.example").start()
     yield controller
     controller.stop()
-
-
-class Subject:
-    """One Model or ClusterModel of a test, and what there is of it."""
-
-    def __init__(self, api, name, kind="Model", **source):
-        self.api, self.kind, self.name = api, kind, name
-        self.namespace = "default" if kind == "Model" else None
-        place = {"namespace": "default"} if kind == "Model" else {}
-        self.made = api.create({"kind": kind, "metadata": {"name": name, **place}, "spec": {"source": source or {"url": HUB}}})
-        self.made["kind"], self.uid = kind, self.made["metadata"]["uid"]
-
-    def get(self):
-        return self.api.get(self.kind, self.namespace, self.name)
-
-    def condition(self, kind):
-        return kube_api.condition(self.get(), kind)
-
-    def phase(self):
-        return self.get().get("status", {}).get("phase")
-
-    def wait_phase(self, phase, timeout=20):
-        return self.api.wait(lambda: json.dumps(self.get(), indent=1), lambda: self.phase() == phase and self.get(), timeout)
-
-    def wait_condition(self, kind, status, reason, words="", timeout=20):
-        def holds():
-            found = self.condition(kind)
-            return found and found[:2] == (status, reason) and words in found[2]
-        self.api.wait(lambda: f"{kind} {status}/{reason} {words}: {json.dumps(self.get()['status'], indent=1)}", holds, timeout)
-
-    def part(self, kind, prefix="ai-model-publish-", namespace=MODULE):
-        return self.api.get(kind, namespace, prefix + self.uid)
-
-    def wait_pod(self, but=None):
-        def new():
-            pod = self.part("Pod")
-            return pod if pod and pod["metadata"]["uid"] != but else None
-        return {"kind": "Pod", **self.api.wait(lambda: f"a worker: {json.dumps(self.get(), indent=1)}", new, 30)}
-
-    def tell_pod(self, **status):
-        self.api.patch({"kind": "Pod", **self.part("Pod")}, {"status": status}, "status")
-
-    def end_pod(self, message, code=0, reason=None, **more):
-        text = message if isinstance(message, str) else json.dumps(message)
-        now = "2026-01-01T00:00:00Z"
-        self.tell_pod(phase="Succeeded" if code == 0 else "Failed", containerStatuses=[{
-            "name": "publish", "image": "x", "imageID": "", "restartCount": 0, "ready": False,
-            "state": {"terminated": {"exitCode": code, "reason": reason or ("Completed" if code == 0 else "Error"), "message": text,
-                                     "startedAt": now, "finishedAt": now}}}], **more)
-
-    def write_state(self, **state):
-        secret = {"kind": "Secret", **self.part("Secret", "ai-model-publish-state-")}
-        self.api.patch(secret, {"data": {"state.json": base64.b64encode(json.dumps(state).encode()).decode()}})
-
-    def events(self):
-        found = self.api.list("Event", self.namespace or "default")
-        return {event["reason"]: event["message"] for event in found if event["involvedObject"]["uid"] == self.uid}
-
-    def leftovers(self):
-        found = []
-        for kind in ("Pod", "Secret", "Role", "RoleBinding"):
-            for place in {MODULE, self.namespace or MODULE}:
-                found += [(kind, one["metadata"]["name"]) for one in self.api.list(kind, place)
-                          if self.uid in one["metadata"]["name"] and not one["metadata"]["name"].startswith("dmcr-gc-")]
-        return found
-
-    def delete(self):
-        self.api.delete(self.made)
-        self.api.wait(lambda: f"it goes: {json.dumps(self.get(), indent=1)}", lambda: self.get() is None, 30)
-        self.api.wait(lambda: f"nothing is left: {self.leftovers()}", lambda: not self.leftovers())
-
-
-def ledger(api):
-    return json.loads(api.get("ConfigMap", MODULE, "ai-models-storage-accounting")["data"]["ledger.json"])
 
 
 @pytest.mark.parametrize("kind", ["Model", "ClusterModel"])
@@ -311,15 +194,6 @@ def test_catalogue(api, controller):
     one.delete()
 
 
-def session_of(one):
-    return {"kind": "Secret", **one.part("Secret", "ai-model-upload-auth-")}
-
-
-def set_session(api, one, annotations=None, **data):
-    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    api.patch(session_of(one), {"data": encoded, "metadata": {"annotations": annotations or {}}})
-
-
 @pytest.mark.parametrize("kind", ["Model", "ClusterModel"])
 def test_upload(api, controller, kind, cluster):
     one = Subject(api, "upload", kind, upload={})
@@ -331,16 +205,16 @@ def test_upload(api, controller, kind, cluster):
     rule = api.get("Role", place, "ai-model-upload-reader-upload")["rules"]
     assert rule == [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]}]
     assert one.events()["UploadSessionIssued"].startswith("Secret " + name) and given["token"] not in str(one.events())
-    set_session(api, one, phase="uploading", expectedSizeBytes="1000", uploadedSizeBytes="250", holder="x", holderRenewedAt="2100-01-01T00:00:00Z")
+    one.set_session(phase="uploading", expectedSizeBytes="1000", uploadedSizeBytes="250", holder="x", holderRenewedAt="2100-01-01T00:00:00Z")
     api.wait(lambda: json.dumps(one.get()), lambda: one.get()["status"].get("progress") == "25%")
-    set_session(api, one, phase="uploaded", stagedHandle=json.dumps({"key": "k", "fileName": "model.gguf", "sizeBytes": 1000}))
+    one.set_session(phase="uploaded", stagedHandle=json.dumps({"key": "k", "fileName": "model.gguf", "sizeBytes": 1000}))
     pod = one.wait_pod()
     arguments = pod["spec"]["containers"][0]["args"]
     assert arguments[arguments.index("--staged-file") + 1] == "model.gguf" and "--source" not in arguments
-    assert base64.b64decode(session_of(one)["data"]["phase"]) == b"publishing"
+    assert base64.b64decode(one.part("Secret", "ai-model-upload-auth-")["data"]["phase"]) == b"publishing"
     api.wait("an event", lambda: "1000 bytes" in one.events().get("RawStaged", ""))
     assert "upload" not in one.wait_phase("Publishing")["status"]
-    one.end_pod({"result": {**RESULT["result"], "source": {"resolvedType": "Upload"}}})
+    one.end_pod(result(source="Upload", revision=None))
     assert one.wait_phase("Ready")["status"]["source"] == {"resolvedType": "Upload"}
     api.wait(lambda: f"cleared up: {one.leftovers()}", lambda: one.leftovers() == [("Secret", "ai-model-cleanup-state-" + one.uid)])
     assert api.get("Role", place, "ai-model-upload-reader-upload") is None
@@ -350,7 +224,7 @@ def test_upload(api, controller, kind, cluster):
 def test_upload_expires(api, controller):
     one = Subject(api, "expires", upload={})
     one.wait_phase("WaitForUpload")
-    set_session(api, one, annotations={"ai.deckhouse.io/upload-expires-at": "2020-01-01T00:00:00Z"})
+    one.set_session(annotations={"ai.deckhouse.io/upload-expires-at": "2020-01-01T00:00:00Z"})
     one.wait_phase("Failed")
     assert "not uploaded in time" in one.condition("ArtifactResolved")[2]
     api.wait(lambda: f"cleared up: {one.leftovers()}", lambda: not one.leftovers())
