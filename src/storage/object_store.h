@@ -12,6 +12,7 @@
 typedef struct ObjectStore ObjectStore;
 typedef struct ObjectWriter ObjectWriter;
 typedef struct ObjectLock ObjectLock;
+typedef struct ObjectPartsClass ObjectPartsClass;
 
 /* Sorts behind every character a key may hold. */
 #define OBJECT_KEY_BEHIND_ALL "\xf4\x8f\xbf\xbf"
@@ -53,6 +54,7 @@ typedef struct {
   ObjectWriter *(*create_at) (Ctx *ctx, ObjectStore *self, const char *key, GError **error); /* NULL: as create */
   /* Of a far store: operations of one piece of work that it pays to have under way together. 0: it is near. */
   guint n_at_once;
+  const ObjectPartsClass *parts; /* object_parts.h; NULL: takes none */
 } ObjectStoreClass;
 
 struct ObjectStore {
@@ -124,6 +126,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ObjectStore, object_store_free)
 
 /* An object whose key is told at the end, because it often depends on the bytes. */
 ObjectWriter *object_store_create (Ctx *ctx, ObjectStore *self, GError **error);
+#define OBJECT_WRITER_MAX_BYTES ((5000ull * 16 + 5000ull * 64) << 20) /* every kind of store takes so many: 390 GiB */
 /* The same for one that may be large and whose key is known: on a far store its bytes go there as they come, and those
  * that went are not patched any more (OUT_OF_RANGE). It is committed to this key. */
 ObjectWriter *object_store_create_at (Ctx *ctx, ObjectStore *self, const char *key, GError **error);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "net/net_fixture.h"
+#include "storage/object_parts.h"
 #include "storage/object_store_s3_private.h"
+#include "storage/s3_multipart.h"
 #include "storage/storage_fixture.h"
 
 #define CLOSE "Connection: close\r\n"
@@ -218,6 +220,81 @@ test_limits (void)
   g_assert_cmpuint (raw_server_n_connections (script.server), ==, 0);
 }
 
+/* Grows, within what stores take, to what every writer is promised to reach. */
+static void
+test_part_sizes (void)
+{
+  guint64 sum = 0;
+  for (guint i = 0; i < S3_MAX_PARTS; i++)
+    {
+      g_assert_cmpuint (s3_part_bytes (i), >=, OBJECT_PART_MIN_BYTES);
+      g_assert_cmpuint (s3_part_bytes (i), >=, i > 0 ? s3_part_bytes (i - 1) : 0);
+      sum += s3_part_bytes (i);
+    }
+  g_assert_cmpuint (sum, ==, OBJECT_WRITER_MAX_BYTES);
+}
+
+#define LIST_PARTS(inner) "HTTP/1.1 200 OK\r\n" CLOSE "\r\n<ListPartsResult>" inner "</ListPartsResult>"
+#define LISTED(number, etag, second)                                                \
+  "<Part><PartNumber>" number "</PartNumber><LastModified>2026-11-30T09:30:" second \
+  "Z</LastModified><ETag>&quot;" etag "&quot;</ETag><Size>5</Size></Part>"
+
+/* What others send in parts: each request, and the link that lets them. */
+static void
+test_parts (void)
+{
+  static const char *const answers[] = {
+    "HTTP/1.1 200 OK\r\n" CLOSE
+    "\r\n<InitiateMultipartUploadResult><UploadId>a+b</UploadId></InitiateMultipartUploadResult>",
+    LIST_PARTS (
+      LISTED ("1", "x", "00") "<IsTruncated>true</IsTruncated><NextPartNumberMarker>1</NextPartNumberMarker>"),
+    LIST_PARTS (LISTED ("3", "z", "00") LISTED ("2", "new", "02") LISTED ("2", "old", "01")),
+    WHOLE ("32", "<CompleteMultipartUploadResult/>"),
+    STATUS ("404 Gone"),
+    NULL,
+  };
+  static const S3Profile profile = { .takes_checksum = TRUE };
+  g_auto (RawScript) script = { 0 };
+  g_autoptr (ObjectStore) store = store_for (raw_script_start (&script, answers), &profile);
+  g_autoptr (GError) error = NULL;
+  g_autofree char *id = object_parts_begin (NULL, store, "u/f", &error);
+  g_assert_cmpstr (id, ==, "a+b");
+  g_autofree char *link = object_parts_link (NULL, store, "u/f", id, 10000, 900, &error);
+  g_assert_nonnull (strstr (link, "/bucket/p/u/f?X-Amz-Algorithm=AWS4-HMAC-SHA256&"));
+  g_assert_nonnull (strstr (link, "&X-Amz-Expires=900&"));
+  g_assert_nonnull (strstr (link, "&partNumber=10000&uploadId=a%2Bb&X-Amz-Signature="));
+  g_assert_null (object_parts_link (NULL, store, "u/f", id, 10001, 900, &error));
+  fixture_assert_error (&error, AM_ERROR_INVALID_ARGUMENT, NULL);
+  g_autoptr (GPtrArray) parts = object_parts_list (NULL, store, "u/f", id, &error);
+  g_assert_no_error (error);
+  g_assert_cmpuint (parts->len, ==, 4);
+  g_assert_cmpstr (((ObjectPart *) g_ptr_array_index (parts, 1))->etag, ==, "old");
+  g_assert_cmpstr (((ObjectPart *) g_ptr_array_index (parts, 2))->etag, ==, "new");
+  fixture_assert_ok (object_parts_complete (NULL, store, "u/f", id, parts, &error), error);
+  fixture_assert_ok (object_parts_abort (NULL, store, "u/f", id, &error), error);
+  g_assert_nonnull (strstr (raw_script_request (&script, 0), "POST /bucket/p/u/f?uploads= "));
+  g_assert_null (strstr (raw_script_request (&script, 0), "checksum-algorithm"));
+  g_assert_nonnull (strstr (raw_script_request (&script, 2), "part-number-marker=1&"));
+  g_assert_nonnull (strstr (raw_script_request (&script, 3), "POST /bucket/p/u/f?uploadId=a%2Bb "));
+  g_assert_nonnull (strstr (raw_script_request (&script, 4), "DELETE /bucket/p/u/f?uploadId=a%2Bb "));
+}
+
+/* A list whose pages lead back is none. */
+static void
+test_endless_parts (void)
+{
+  static const char *const answers[] = {
+    LIST_PARTS ("<IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>"),
+    NULL,
+  };
+  static const S3Profile profile = { 0 };
+  g_auto (RawScript) script = { 0 };
+  g_autoptr (ObjectStore) store = store_for (raw_script_start (&script, answers), &profile);
+  g_autoptr (GError) error = NULL;
+  g_assert_null (object_parts_list (NULL, store, "u/f", "id", &error));
+  fixture_assert_error (&error, AM_ERROR_DATA_LOSS, NULL);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -229,5 +306,8 @@ main (int argc, char **argv)
   g_test_add_func ("/object-store-s3/lost-answer", test_lost_answer);
   g_test_add_func ("/object-store-s3/removal", test_removal);
   g_test_add_func ("/object-store-s3/limits", test_limits);
+  g_test_add_func ("/object-store-s3/part-sizes", test_part_sizes);
+  g_test_add_func ("/object-store-s3/parts", test_parts);
+  g_test_add_func ("/object-store-s3/endless-parts", test_endless_parts);
   return g_test_run ();
 }

@@ -114,6 +114,7 @@ s3_store_new (S3Client *client, const S3Profile *profile)
     .open_head = s3_store_open_head,
     .list_any = s3_store_list_any,
     .n_at_once = N_AT_ONCE,
+    .parts = &s3_store_parts,
     .free = s3_free,
   };
   S3Store *self = g_new0 (S3Store, 1);

@@ -30,7 +30,8 @@ send_part (Ctx *ctx, LargeWriter *self, GError **error)
   const S3Pair meta = { S3_WRITER_HEADER, self->writer };
   if (self->n_parts == S3_MAX_PARTS)
     return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, NULL,
-                    "an object in a bucket can have at most %u parts of %u bytes", S3_MAX_PARTS, S3_PART_BYTES);
+                    "an object in a bucket can have at most %u parts, %" G_GUINT64_FORMAT " bytes", S3_MAX_PARTS,
+                    self->n_sent);
   if (self->id == NULL)
     self->id = s3_multipart_begin (ctx, store->client, self->key, sends_checksum, &meta, error);
   if (self->id == NULL
@@ -49,7 +50,7 @@ append (Ctx *ctx, ObjectWriter *base, gconstpointer data, gsize size, GError **e
   LargeWriter *self = (LargeWriter *) base;
   for (const guint8 *at = data; size > 0;)
     {
-      gsize n = MIN (size, S3_PART_BYTES - self->bytes->len);
+      gsize n = MIN (size, s3_part_bytes (self->n_parts) - self->bytes->len);
       if (n == 0)
         {
           if (!send_part (ctx, self, error))

@@ -28,3 +28,4 @@ ObjectWriter *s3_store_create (Ctx *ctx, ObjectStore *base, GError **error);
 GPtrArray *s3_store_list (Ctx *ctx, ObjectStore *base, const char *prefix, const char *after, guint limit,
                           GError **error);
 GPtrArray *s3_store_list_any (Ctx *ctx, ObjectStore *base, const char *prefix, char **cursor, GError **error);
+extern const ObjectPartsClass s3_store_parts;

@@ -342,3 +342,20 @@ s3_client_call (Ctx *ctx, S3Client *self, const S3Call *call, HttpReply *out_rep
     g_propagate_error (error, g_steal_pointer (&failure));
   return done;
 }
+
+char *
+s3_client_presign (S3Client *self, const char *method, const char *key, const S3Pair *query, gsize n_query,
+                   guint ttl_s)
+{
+  g_autofree char *path = encode_path (self, key);
+  g_mutex_lock (&self->lock);
+  g_autofree char *region = g_strdup (self->region);
+  gint64 now_s = g_get_real_time () / G_USEC_PER_SEC + self->skew_s;
+  g_mutex_unlock (&self->lock);
+  const S3Pair host = { "host", self->host };
+  S3Signer signer = { self->config.access_key_id, self->config.secret_access_key, self->config.session_token,
+                      region };
+  S3Signed request = { method, path, query, n_query, &host, 1, S3_UNSIGNED_PAYLOAD, now_s };
+  g_autofree char *text = s3_presign (&signer, &request, ttl_s);
+  return g_strconcat (self->origin, path, "?", text, NULL);
+}

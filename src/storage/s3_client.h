@@ -34,6 +34,10 @@ typedef struct {
 /* Up to five attempts with growing pauses; the context's deadline is kept. Errors by s3_reply.h, UNAVAILABLE for
  * network trouble. `out_reply` is the last answer, also after an error that an answer was the reason for. */
 gboolean s3_client_call (Ctx *ctx, S3Client *self, const S3Call *call, HttpReply *out_reply, GError **error);
+/* A link that lets everybody who knows it do `method` on `key` for `ttl_s` seconds (by the store's clock and in the bucket's
+ * region as far as earlier answers told them); caller frees. Never log it. */
+char *s3_client_presign (S3Client *self, const char *method, const char *key, const S3Pair *query, gsize n_query,
+                         guint ttl_s);
 /* The prefix of the configuration, which listed keys begin with. */
 const char *s3_client_prefix (S3Client *self);
 const char *s3_client_bucket (S3Client *self);

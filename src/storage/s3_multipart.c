@@ -10,6 +10,12 @@
 #define SHA256_SIZE 32
 #define MAX_PAGES 100 /* of a listing; the rest is for another time */
 
+gsize
+s3_part_bytes (guint n_parts)
+{
+  return n_parts < S3_MAX_PARTS / 2 ? 16u << 20 : 64u << 20;
+}
+
 static const char *
 text_of (const HttpReply *reply, gsize *out_size)
 {
@@ -84,6 +90,33 @@ s3_multipart_send (Ctx *ctx, S3Client *client, const char *key, const char *id, 
                     key);
   add_part (parts, number, etag, data, size, sends_checksum);
   return TRUE;
+}
+
+GPtrArray *
+s3_multipart_list (Ctx *ctx, S3Client *client, const char *key, const char *id, GError **error)
+{
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func ((GDestroyNotify) object_part_free);
+  guint marker = 0, next = 0;
+  do
+    {
+      g_autofree char *after = g_strdup_printf ("%u", marker);
+      const S3Pair query[] = { { "uploadId", id }, { "max-parts", "1000" }, { "part-number-marker", after } };
+      g_auto (HttpReply) reply = { 0 };
+      gsize size;
+      S3Call call = {
+        .method = "GET", .key = key, .query = query, .n_query = marker > 0 ? 3 : 2, .answer_root = "ListPartsResult"
+      };
+      if (!s3_client_call (ctx, client, &call, &reply, error))
+        return NULL;
+      const char *text = text_of (&reply, &size);
+      if (!s3_parts_parse (text, size, parts, &next, error))
+        return NULL;
+      if (next != 0 && next <= marker)
+        return am_fail_null (error, AM_ERROR_DATA_LOSS, NULL, "the object store's list of parts does not end");
+      marker = next;
+    }
+  while (marker != 0);
+  return g_steal_pointer (&parts);
 }
 
 gboolean

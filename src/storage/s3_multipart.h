@@ -5,9 +5,11 @@
 
 #include "storage/s3_client.h"
 
-/* Stores take parts of no less, but for the last, and no more of them. */
-#define S3_PART_BYTES (16u << 20)
+/* Stores take no more parts of an object. */
 #define S3_MAX_PARTS 10000u
+/* How large the next part is made after `n_parts` (below S3_MAX_PARTS): small ones while they reach far, so that few bytes
+ * are held in memory; together OBJECT_WRITER_MAX_BYTES. Stores take none below 5 MiB but for the last. */
+gsize s3_part_bytes (guint n_parts);
 /* An upload that was begun so long ago is nobody's any more. */
 #define S3_UPLOAD_TTL_MS (24 * 3600 * 1000ll)
 
@@ -17,6 +19,8 @@ char *s3_multipart_begin (Ctx *ctx, S3Client *client, const char *key, gboolean 
 /* Sends part `number` (from 1) and appends what completing says of it to `parts`. */
 gboolean s3_multipart_send (Ctx *ctx, S3Client *client, const char *key, const char *id, guint number,
                             gconstpointer data, gsize size, gboolean sends_checksum, GString *parts, GError **error);
+/* What was sent so far: ObjectPart in any order, caller unrefs. NOT_FOUND when there is no such upload. */
+GPtrArray *s3_multipart_list (Ctx *ctx, S3Client *client, const char *key, const char *id, GError **error);
 /* Makes the object of all parts visible. NOT_FOUND also when an earlier attempt did so and its answer got lost;
  * ALREADY_EXISTS where `if_absent` holds the store to it. */
 gboolean s3_multipart_complete (Ctx *ctx, S3Client *client, const char *key, const char *id, const char *parts,

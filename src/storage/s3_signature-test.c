@@ -50,6 +50,28 @@ test_vectors (void)
     }
 }
 
+static void
+test_presigned (void)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (presigned); i++)
+    {
+      const S3Pair host = { "Host", presigned[i].host };
+      S3Signer signer = { VECTOR_KEY, VECTOR_SECRET, presigned[i].token, presigned[i].region };
+      S3Signed request = {
+        presigned[i].method, presigned[i].path, presigned[i].query, count (presigned[i].query), &host, 1,
+        S3_UNSIGNED_PAYLOAD, VECTOR_TIME
+      };
+      g_autofree char *made = s3_presign (&signer, &request, presigned[i].ttl_s);
+      g_autofree char *wanted = g_strconcat ("&X-Amz-Signature=", presigned[i].signature, NULL);
+      g_autofree char *expires = g_strdup_printf ("X-Amz-Expires=%u&", presigned[i].ttl_s);
+      g_assert_true (g_str_has_suffix (made, wanted));
+      g_assert_nonnull (strstr (made, expires));
+      g_assert_nonnull (strstr (made, "X-Amz-SignedHeaders=host"));
+      g_assert_true ((strstr (made, "X-Amz-Security-Token=") != NULL) == (presigned[i].token != NULL));
+      g_assert_null (strstr (made, VECTOR_SECRET));
+    }
+}
+
 /* What signs alike must be sent alike, whatever order it was given in. */
 static void
 test_query_text (void)
@@ -79,6 +101,7 @@ main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/s3-signature/vectors", test_vectors);
+  g_test_add_func ("/s3-signature/presigned", test_presigned);
   g_test_add_func ("/s3-signature/query-text", test_query_text);
   g_test_add_func ("/s3-signature/header-order", test_header_order);
   return g_test_run ();

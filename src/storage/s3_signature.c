@@ -133,22 +133,62 @@ signing_key (const S3Signer *signer, const char *date, guint8 out[SHA256_SIZE])
   explicit_bzero (secret, strlen (secret));
 }
 
+/* "20261130/us-east-1/s3/aws4_request" */
+static char *
+scope_of (const S3Signer *signer, const char *time)
+{
+  return g_strdup_printf ("%.8s/%s/s3/aws4_request", time, signer->region);
+}
+
+static char *
+signature_of (const S3Signer *signer, const S3Signed *request, GPtrArray *lines, const char *names)
+{
+  char time[S3_TIME_SIZE];
+  guint8 key[SHA256_SIZE];
+  g_autofree char *canonical = canonical_request (request, lines, names);
+  g_autofree char *canonical_sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, canonical, -1);
+  s3_time_text (request->time_s, time);
+  g_autofree char *date = g_strndup (time, 8), *scope = scope_of (signer, time);
+  g_autofree char *to_sign = g_strjoin ("\n", ALGORITHM, time, scope, canonical_sha256, NULL);
+  signing_key (signer, date, key);
+  char *signature = g_compute_hmac_for_string (G_CHECKSUM_SHA256, key, sizeof key, to_sign, -1);
+  explicit_bzero (key, sizeof key);
+  return signature;
+}
+
 char *
 s3_sign (const S3Signer *signer, const S3Signed *request)
 {
   char time[S3_TIME_SIZE];
-  guint8 key[SHA256_SIZE];
   g_autoptr (GPtrArray) lines = header_lines (request);
   g_autofree char *names = signed_names (lines);
-  g_autofree char *canonical = canonical_request (request, lines, names);
-  g_autofree char *canonical_sha256 = g_compute_checksum_for_string (G_CHECKSUM_SHA256, canonical, -1);
   s3_time_text (request->time_s, time);
-  g_autofree char *date = g_strndup (time, 8);
-  g_autofree char *scope = g_strdup_printf ("%s/%s/s3/aws4_request", date, signer->region);
-  g_autofree char *to_sign = g_strjoin ("\n", ALGORITHM, time, scope, canonical_sha256, NULL);
-  signing_key (signer, date, key);
-  g_autofree char *signature = g_compute_hmac_for_string (G_CHECKSUM_SHA256, key, sizeof key, to_sign, -1);
-  explicit_bzero (key, sizeof key);
+  g_autofree char *scope = scope_of (signer, time);
+  g_autofree char *signature = signature_of (signer, request, lines, names);
   return g_strdup_printf (ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s", signer->access_key_id, scope,
                           names, signature);
+}
+
+char *
+s3_presign (const S3Signer *signer, const S3Signed *request, guint ttl_s)
+{
+  char time[S3_TIME_SIZE];
+  g_autoptr (GPtrArray) lines = header_lines (request);
+  g_autofree char *names = signed_names (lines), *ttl = g_strdup_printf ("%u", ttl_s);
+  g_autoptr (GArray) query = g_array_new (FALSE, FALSE, sizeof (S3Pair));
+  s3_time_text (request->time_s, time);
+  g_autofree char *scope = scope_of (signer, time);
+  g_autofree char *credential = g_strconcat (signer->access_key_id, "/", scope, NULL);
+  const S3Pair added[] = { { "X-Amz-Algorithm", ALGORITHM }, { "X-Amz-Credential", credential },
+                           { "X-Amz-Date", time },           { "X-Amz-Expires", ttl },
+                           { "X-Amz-SignedHeaders", names }, { "X-Amz-Security-Token", signer->session_token } };
+  g_array_append_vals (query, request->query, (guint) request->n_query);
+  g_array_append_vals (query, added, G_N_ELEMENTS (added) - (signer->session_token == NULL));
+  S3Signed whole = *request;
+  whole.query = (const S3Pair *) (gpointer) query->data;
+  whole.n_query = query->len;
+  whole.payload_sha256 = S3_UNSIGNED_PAYLOAD;
+  g_autofree char *signature = signature_of (signer, &whole, lines, names);
+  g_autofree char *text = s3_query_text (whole.query, whole.n_query);
+  return g_strconcat (text, "&X-Amz-Signature=", signature, NULL);
 }

@@ -1,6 +1,6 @@
-/* AWS Signature Version 4 for S3 (docs.aws.amazon.com, "Signature Calculations for the Authorization Header"), its
- * header form: an encoding of names and values, and the Authorization line. Pure; used by s3_client. The vectors of
- * its test are botocore's. */
+/* AWS Signature Version 4 for S3 (docs.aws.amazon.com, "Signature Calculations for the Authorization Header") and
+ * "... Using Query Parameters"): an encoding of names and values, the Authorization line, and links that carry their own
+ * permission. Pure; used by s3_client. The vectors of its test are botocore's. */
 #pragma once
 
 #include <glib.h>
@@ -39,3 +39,6 @@ void s3_time_text (gint64 time_s, char out[S3_TIME_SIZE]);
 /* Value of the Authorization header; caller frees. A secret is not in it, but it lets the request be sent again for
  * 15 minutes: never log it. */
 char *s3_sign (const S3Signer *signer, const S3Signed *request);
+/* The query of a link that lets everybody who knows it send `request` (its payload is not signed, its only header `host`)
+ * within `ttl_s` seconds; caller frees. Never log it. */
+char *s3_presign (const S3Signer *signer, const S3Signed *request, guint ttl_s);

@@ -143,3 +143,24 @@ static const struct {
     "garage", "t", "[::1]:3900",
     "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261129/garage/s3/aws4_request, SignedHeaders=content-md5;host;x-amz-content-sha256;x-amz-date;x-amz-security-token, Signature=907bec811dc5f33b0c60197bb11d0aaf3452f584d8817ba328c0782680462214" },
 };
+
+static const struct {
+  const char *method, *path;
+  S3Pair query[3];
+  const char *region, *token, *host;
+  guint ttl_s;
+  const char *signature;
+} presigned[] = {
+  { "PUT", "/bucket/u/%D0%BC%D0%BE%D0%B4%D0%B5%D0%BB%D1%8C%201.gguf", { { "partNumber", "7" }, { "uploadId", "a+/=b c" } },
+    "us-east-1", NULL, "s3.example:9000", 900,
+    "a4cb36f4a7c746a2de1ba04a07d9761544faf5b3a0f71791a31656d7e59fd2ee" },
+  { "PUT", "/bucket/u/a.gguf", { { "partNumber", "7" }, { "uploadId", "a+/=b c" } },
+    "eu-central-1", "token/with+odd=chars==", "bucket.s3.amazonaws.com", 900,
+    "0233b3776207c874343a93dc5ae10a7e3fd7cdd1b4a22fa4664c3bdfe5b80246" },
+  { "GET", "/bucket/a", { { NULL, NULL } },
+    "us-east-1", NULL, "127.0.0.1:8333", 1,
+    "289b1505080bccb7a9a2830bf8e071af52136ec4d552df035d6188dcfb52581f" },
+  { "PUT", "/bucket/a", { { "a-b", "" }, { "X-Amz-Z", "1" }, { "x", "~*" } },
+    "garage", "t", "[::1]:3900", 604800,
+    "a3c6bfb6645900b9d10645ddfa9055db9249ff50b83ef4de8084dd1f5ec633c1" },
+};

@@ -36,6 +36,20 @@ check_uploads (const char *text, gsize size)
     g_assert_nonnull (g_array_index (uploads.uploads, S3Upload, i).id);
 }
 
+static void
+check_parts (const char *text, gsize size)
+{
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func ((GDestroyNotify) object_part_free);
+  g_autoptr (GError) error = NULL;
+  guint next = 0;
+  if (!s3_parts_parse (text, size, parts, &next, &error))
+    g_assert_error (error, AM_ERROR, AM_ERROR_DATA_LOSS);
+  g_assert_cmpuint (parts->len, <=, OBJECT_PARTS_MAX);
+  g_assert_cmpuint (next, <=, OBJECT_PARTS_MAX);
+  for (guint i = 0; i < parts->len; i++)
+    g_assert_nonnull (((ObjectPart *) g_ptr_array_index (parts, i))->etag);
+}
+
 int
 LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
 {
@@ -46,6 +60,7 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
     g_assert_nonnull (found.code);
   check_listing (text, size);
   check_uploads (text, size);
+  check_parts (text, size);
   g_autofree char *id = s3_xml_value (text, size, "InitiateMultipartUploadResult/UploadId");
   if (id != NULL)
     g_assert_true (g_utf8_validate (id, -1, NULL));

@@ -177,6 +177,54 @@ test_uploads (void)
     }
 }
 
+#define PARTS(inner) "<ListPartsResult>" inner "</ListPartsResult>"
+#define PART(number, etag, size) \
+  "<Part><PartNumber>" number "</PartNumber><ETag>" etag "</ETag><Size>" size "</Size></Part>"
+
+static void
+test_parts (void)
+{
+  static const char two[] = PARTS ("<Key>k</Key>" PART ("2", "&quot;b&quot;", "7") PART (
+    "10000", "c", "0") "<IsTruncated>true</IsTruncated><NextPartNumberMarker>10000</NextPartNumberMarker>");
+  static const char none[] = PARTS ("<NextPartNumberMarker>0</NextPartNumberMarker><IsTruncated>false</IsTruncated>");
+  static const char *const bad[] = {
+    "",
+    "<ListPartsResult>",
+    "<Error><Code>A</Code></Error>",
+    PARTS ("<Part><PartNumber>1</PartNumber><Size>1</Size></Part>"),
+    PARTS ("<Part><PartNumber>1</PartNumber><ETag>a</ETag></Part>"),
+    PARTS ("<Part><ETag>a</ETag><Size>1</Size></Part>"),
+    PARTS (PART ("1", "a", "1") "<Part><ETag>a</ETag><Size>1</Size></Part>"),
+    PARTS (PART ("0", "a", "1")),
+    PARTS (PART ("10001", "a", "1")),
+    PARTS (PART ("1", "a", "-1")),
+    PARTS (PART ("1", "a", "1") "<IsTruncated>true</IsTruncated>"),
+    PARTS ("<IsTruncated>true</IsTruncated><NextPartNumberMarker>10001</NextPartNumberMarker>"),
+    PARTS ("<NextPartNumberMarker>x</NextPartNumberMarker>"),
+    PARTS ("<Part><LastModified>x</LastModified></Part>"),
+  };
+  g_autoptr (GPtrArray) parts = g_ptr_array_new_with_free_func ((GDestroyNotify) object_part_free);
+  g_autoptr (GError) error = NULL;
+  guint next = 77;
+  g_assert_true (s3_parts_parse (two, strlen (two), parts, &next, &error));
+  g_assert_cmpuint (parts->len, ==, 2);
+  g_assert_cmpuint (next, ==, 10000);
+  const ObjectPart *first = g_ptr_array_index (parts, 0), *second = g_ptr_array_index (parts, 1);
+  g_assert_cmpuint (first->number, ==, 2);
+  g_assert_cmpstr (first->etag, ==, "b");
+  g_assert_cmpuint (first->size_bytes, ==, 7);
+  g_assert_cmpstr (second->etag, ==, "c");
+  g_assert_true (s3_parts_parse (none, strlen (none), parts, &next, &error));
+  g_assert_cmpuint (parts->len, ==, 2);
+  g_assert_cmpuint (next, ==, 0);
+  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
+    {
+      g_assert_false (s3_parts_parse (bad[i], strlen (bad[i]), parts, &next, &error));
+      g_assert_error (error, AM_ERROR, AM_ERROR_DATA_LOSS);
+      g_clear_error (&error);
+    }
+}
+
 static void
 test_value (void)
 {
@@ -200,6 +248,7 @@ main (int argc, char **argv)
   g_test_add_func ("/s3-xml/bad-listings", test_bad_listings);
   g_test_add_func ("/s3-xml/other-answers", test_other_answers);
   g_test_add_func ("/s3-xml/uploads", test_uploads);
+  g_test_add_func ("/s3-xml/parts", test_parts);
   g_test_add_func ("/s3-xml/value", test_value);
   return g_test_run ();
 }

@@ -353,6 +353,66 @@ s3_uploads_parse (const char *text, gsize size, S3Uploads *out_uploads, GError *
 }
 
 typedef struct {
+  GPtrArray *parts;
+  char *etag;
+  guint64 number, size_bytes, next;
+  gint64 modified_ms;
+  gboolean has_size, truncated;
+} PartsState;
+
+static gboolean
+end_part (PartsState *self)
+{
+  gboolean is_whole = self->etag != NULL && self->has_size && self->number >= 1 && self->number <= OBJECT_PARTS_MAX;
+  if (!is_whole || self->parts->len >= OBJECT_PARTS_MAX)
+    return FALSE;
+  ObjectPart *part = object_part_new ((guint) self->number, self->size_bytes, self->etag);
+  part->modified_ms = MAX (self->modified_ms, 0);
+  g_ptr_array_add (self->parts, part);
+  g_clear_pointer (&self->etag, g_free);
+  self->number = 0;
+  self->modified_ms = 0;
+  self->has_size = FALSE;
+  return TRUE;
+}
+
+static gboolean
+on_part_element (gpointer data, const char *path, const char *text)
+{
+  PartsState *self = data;
+  if (!g_str_has_prefix (path, "ListPartsResult"))
+    return FALSE;
+  const char *name = path + strlen ("ListPartsResult");
+  if (strcmp (name, "/Part/PartNumber") == 0)
+    return text_parse_u64 (text, &self->number);
+  if (strcmp (name, "/Part/Size") == 0)
+    return self->has_size = text_parse_u64 (text, &self->size_bytes);
+  if (strcmp (name, "/Part/LastModified") == 0)
+    return parse_time (text, &self->modified_ms);
+  if (strcmp (name, "/Part") == 0)
+    return end_part (self);
+  if (strcmp (name, "/NextPartNumberMarker") == 0)
+    return *text == '\0' || text_parse_u64 (text, &self->next);
+  if (strcmp (name, "/Part/ETag") == 0)
+    take_text (&self->etag, text);
+  else if (strcmp (name, "/IsTruncated") == 0)
+    self->truncated = strcmp (text, "true") == 0;
+  return TRUE;
+}
+
+gboolean
+s3_parts_parse (const char *text, gsize size, GPtrArray *parts, guint *out_next, GError **error)
+{
+  PartsState state = { .parts = parts };
+  gboolean whole = walk (text, size, on_part_element, &state);
+  g_free (state.etag);
+  if (!whole || (state.truncated && (state.next < 1 || state.next > OBJECT_PARTS_MAX)))
+    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the object store's list of parts cannot be understood");
+  *out_next = state.truncated ? (guint) state.next : 0;
+  return TRUE;
+}
+
+typedef struct {
   const char *path;
   gsize root_size;
   char *value;

@@ -2,7 +2,7 @@
  * but XML's five, and limits on everything. Pure; used by s3_client and object_store_s3. */
 #pragma once
 
-#include "base/error.h"
+#include "storage/object_parts.h"
 
 #define S3_XML_MAX_BYTES (8u << 20)
 #define S3_XML_MAX_KEYS 1000
@@ -51,6 +51,10 @@ void s3_uploads_clear (S3Uploads *self);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (S3Uploads, s3_uploads_clear)
 /* A ListMultipartUploadsResult; errors as those of s3_listing_parse. */
 gboolean s3_uploads_parse (const char *text, gsize size, S3Uploads *out_uploads, GError **error);
+
+/* Appends the ObjectPart of a ListPartsResult to `parts`, at most OBJECT_PARTS_MAX in all; `*out_next`: the number behind
+ * which the next page begins, 0 when this was the last. Errors as those of s3_listing_parse; what was appended stays. */
+gboolean s3_parts_parse (const char *text, gsize size, GPtrArray *parts, guint *out_next, GError **error);
 
 /* The text of the first element at `path` ("Root/Name") of a whole document whose root it names; or NULL. Caller frees. */
 char *s3_xml_value (const char *text, gsize size, const char *path);
