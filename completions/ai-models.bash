@@ -6,7 +6,7 @@ _ai_models ()
   local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller publish completion --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller publish upload-gateway completion --help --version" -- "$word"))
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -184,6 +184,21 @@ _ai_models ()
       esac
       options="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-plain-http --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --json --quiet --verbose --log-format --help --version"
       values="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --log-format"
+      kinds=""
+      ;;
+    upload-gateway)
+      case $before in
+        --listen|-l) COMPREPLY=(); return ;;
+        --namespace|-n) COMPREPLY=(); return ;;
+        --staging-store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --accounting) COMPREPLY=(); return ;;
+        --capacity-limit) COMPREPLY=(); return ;;
+        --port-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--listen --namespace --staging-store --accounting --capacity-limit --port-file --log-level --json --quiet --verbose --log-format --help --version"
+      values="--listen -l --namespace -n --staging-store --accounting --capacity-limit --port-file --log-level --log-format"
       kinds=""
       ;;
     completion)

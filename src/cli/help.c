@@ -96,7 +96,7 @@ help_program (const AppletTable *table)
     "artifacts, in less space than they weigh, verified bit for bit.\n\n"
     "Commands:\n");
   for (gsize i = 0; i < table->n_applets; i++)
-    g_string_append_printf (text, "  %-12s%s\n", applet_name (&table->applets[i]),
+    g_string_append_printf (text, "  %-16s%s\n", applet_name (&table->applets[i]),
                             applet_summary (&table->applets[i]));
   g_string_append (text,
                    "\nReferences:\n"

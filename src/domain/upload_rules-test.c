@@ -40,8 +40,40 @@ test_names (void)
 }
 
 static void
+test_dispositions (void)
+{
+  static const struct {
+    const char *header, *name;
+  } rows[] = {
+    { "attachment; filename=a.gguf", "a.gguf" },
+    { "attachment;filename=\"a b;c.gguf\"", "a b;c.gguf" },
+    { "attachment; FileName = \"a\\\"b\\\\.gguf\" ; size=1", "a\"b\\.gguf" },
+    { "attachment; size=\"x;filename=no\"; filename=yes", "yes" },
+    { "attachment; filename=\"open", "open" },
+    { "attachment; filename=\"open\\", "open\\" },
+    { "attachment; filename=", "" },
+    { "attachment; filename", NULL },
+    { "attachment; filename*=UTF-8''a", NULL },
+    { "attachment; xfilename=a", NULL },
+    { "filename=a", NULL },
+    { "; filename=a", "a" },
+    { ";;; ;filename=a", "a" },
+    { "attachment", NULL },
+    { "", NULL },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *name = upload_disposition_name (rows[i].header);
+      g_assert_cmpstr (name, ==, rows[i].name);
+    }
+}
+
+static void
 test_inferred (void)
 {
+  g_autofree char *longest = g_strnfill (253, 'x'), *name_of_longest = upload_infer_name (longest, LITERAL ("GGUF"));
+  g_autofree char *as_sent = upload_file_name (name_of_longest);
+  g_assert_cmpstr (as_sent, ==, name_of_longest);
   const struct {
     const char *owner;
     const guint8 *head;
@@ -115,6 +147,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   memcpy (tar_head + 257, "ustar", 5);
   g_test_add_func ("/upload-rules/names", test_names);
+  g_test_add_func ("/upload-rules/dispositions", test_dispositions);
   g_test_add_func ("/upload-rules/inferred", test_inferred);
   g_test_add_func ("/upload-rules/checks", test_checks);
   return g_test_run ();

@@ -59,11 +59,54 @@ upload_file_name (const char *sent)
   return g_strdup (base);
 }
 
+/* A token, or a quoted string whose backslashes are taken off, from `*at` on. */
+static char *
+take_value (const char **at)
+{
+  GString *value = g_string_new (NULL);
+  if (**at != '"')
+    for (; **at != '\0' && strchr ("; \t", **at) == NULL; (*at)++)
+      g_string_append_c (value, **at);
+  else
+    for ((*at)++; **at != '\0' && *(*at)++ != '"';)
+      {
+        const char *c = *at - 1;
+        if (*c == '\\' && **at != '\0')
+          c = (*at)++;
+        g_string_append_c (value, *c);
+      }
+  return g_string_free (value, FALSE);
+}
+
+char *
+upload_disposition_name (const char *header)
+{
+  const char *at = header + strcspn (header, ";");
+  while (*at == ';')
+    {
+      at += strspn (at, "; \t");
+      gsize size = strcspn (at, "=; \t");
+      gboolean is_name = size == strlen ("filename") && g_ascii_strncasecmp (at, "filename", size) == 0;
+      at += size;
+      at += strspn (at, " \t");
+      if (*at == '=')
+        {
+          at++;
+          at += strspn (at, " \t");
+          g_autofree char *value = take_value (&at);
+          if (is_name)
+            return g_steal_pointer (&value);
+        }
+      at += strcspn (at, ";");
+    }
+  return NULL;
+}
+
 char *
 upload_infer_name (const char *owner_name, const guint8 *head, gsize size)
 {
   const char *base = owner_name != NULL && owner_name[0] != '\0' ? owner_name : "model";
-  return g_strconcat (base, inferred[content_of (head, size)], NULL);
+  return g_strdup_printf ("%.*s%s", MAX_NAME_BYTES - 10, base, inferred[content_of (head, size)]);
 }
 
 gboolean

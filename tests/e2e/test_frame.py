@@ -15,7 +15,7 @@ import pytest
 
 from .conftest import random_tensors, write_model
 
-COMMANDS = ["push", "pull", "inspect", "verify", "list", "rm", "copy", "serve", "completion"]
+COMMANDS = ["push", "pull", "inspect", "verify", "list", "rm", "copy", "serve", "upload-gateway", "completion"]
 
 
 def test_help_of_everything(ai):
@@ -137,7 +137,7 @@ def test_bash_completion(ai, model, tmp_path):
                               check=True).stdout.split()
 
     (tmp_path / "ai-models").symlink_to(ai.program)
-    assert complete("ai-models pu") == ["push", "pull"]
+    assert complete("ai-models pu") == ["push", "pull", "publish"]
     assert "--dry-run" in complete("ai-models push --d")
     assert complete("ai-models list --log-format ") == ["text", "json"]
     assert complete("ai-models inspect min") == ["minilm:v1"]
