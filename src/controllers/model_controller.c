@@ -40,7 +40,7 @@ model_changed (const KubeObject *before, const KubeObject *now, gpointer data, g
 {
   ModelController *self = data;
   ModelOwner owner = model_owner_of (now != NULL ? now : before, is_cluster_wide);
-  if (is_stored (before) != is_stored (now))
+  if (now == NULL || is_stored (before) != is_stored (now))
     g_atomic_int_set (&self->inventory_is_due, TRUE);
   enqueue (self, &owner);
   if (now == NULL && g_atomic_int_get (&self->is_leading))
