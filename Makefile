@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON = $$(tests/tools/python-env)
 
-.PHONY: all demo test bench fuzz soak valgrind cluster cluster-down install clean
+.PHONY: all demo test bench fuzz soak valgrind cluster cluster-down demo-cluster install clean
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -39,6 +39,9 @@ cluster: all
 
 cluster-down:
 	@tools/cluster down
+
+demo-cluster: all
+	@tools/demo-cluster
 
 install: all
 	meson install -C $(BUILD) --no-rebuild
