@@ -63,7 +63,7 @@ gboolean
 archive_unpack (Ctx *ctx, Reader *archive, ModelpackCodec codec, guint64 max_total_bytes, GrowingDir *dir,
                 PathSet *paths, GHashTable *written, GError **error)
 {
-  g_autoptr (ArchiveListing) listing = archive_list (ctx, archive, max_total_bytes, error);
+  g_autoptr (ArchiveListing) listing = archive_list (ctx, archive, max_total_bytes, 0, error);
   if (listing == NULL || !check_kind (codec, listing->kind, error))
     return FALSE;
   for (guint i = 0; i < listing->entries->len; i++)

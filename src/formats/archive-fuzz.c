@@ -52,7 +52,7 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   g_autoptr (GBytes) bytes = g_bytes_new_static (data, size);
   g_autoptr (Reader) reader = reader_new_bytes (bytes);
   g_autoptr (GError) error = NULL;
-  g_autoptr (ArchiveListing) listing = archive_list (NULL, reader, MAX_TOTAL, &error);
+  g_autoptr (ArchiveListing) listing = archive_list (NULL, reader, MAX_TOTAL, 1000, &error);
   if (listing == NULL)
     {
       g_assert_nonnull (am_error_reason (error));

@@ -12,6 +12,8 @@
 #include "formats/sniff.h"
 
 #define BLOCK_BYTES (256 * 1024)
+#define HEAD_BYTES ((gsize) 1 << 20)      /* the header of nearly every shard */
+#define JSON_HEAD_BYTES ((gsize) 8 << 20) /* an index of shards */
 #define TAR_BLOCK 512
 #define MAC_FOLDER "__MACOSX"
 
@@ -278,6 +280,13 @@ source_next (Source *self, char **out_path, guint64 *out_size, GError **error)
     }
 }
 
+static void
+entry_clear (gpointer data)
+{
+  ArchiveEntry *entry = data;
+  g_clear_pointer (&entry->head, g_bytes_unref);
+}
+
 void
 archive_listing_free (ArchiveListing *self)
 {
@@ -302,7 +311,7 @@ check_limits (const ArchiveListing *self, guint64 archive_bytes, guint64 max_tot
 static gboolean
 add_entry (ArchiveListing *self, const char *path, guint64 size_bytes, GError **error)
 {
-  ArchiveEntry entry = { g_string_chunk_insert (self->strings, path), size_bytes };
+  ArchiveEntry entry = { g_string_chunk_insert (self->strings, path), size_bytes, NULL };
   if (__builtin_add_overflow (self->total_bytes, size_bytes, &self->total_bytes))
     return format_fail (error, "the sizes in the archive overflow");
   g_array_append_val (self->entries, entry);
@@ -404,8 +413,42 @@ check_tar_end (Source *self, gint64 data_end, GError **error)
          || format_fail (error, "truncated archive: the mark at its end is missing");
 }
 
+static gssize
+source_read (Source *self, gpointer buffer, gsize size, GError **error)
+{
+  source_enter (self);
+  la_ssize_t got = archive_read_data (self->lib, buffer, size);
+  source_leave (self);
+  if (got >= 0)
+    return (gssize) got;
+  source_fail (self, error);
+  return -1;
+}
+
+/* Keeps the beginning of the file that was listed last. */
 static gboolean
-list_all (Source *source, ArchiveListing *listing, guint64 max_total_bytes, GError **error)
+take_head (Source *source, ArchiveListing *listing, gsize *left_bytes, GError **error)
+{
+  ArchiveEntry *entry = &g_array_index (listing->entries, ArchiveEntry, listing->entries->len - 1);
+  gsize wanted = g_str_has_suffix (entry->path, ".json") ? JSON_HEAD_BYTES : HEAD_BYTES;
+  gsize size = (gsize) MIN (entry->size_bytes, (guint64) wanted), filled = 0;
+  if (size == 0 || size > *left_bytes)
+    return TRUE;
+  g_autofree guint8 *bytes = g_malloc (size);
+  while (filled < size)
+    {
+      gssize got = source_read (source, bytes + filled, size - filled, error);
+      if (got <= 0)
+        return got == 0 && format_fail (error, "bad archive: a file is shorter than its declared size");
+      filled += (gsize) got;
+    }
+  *left_bytes -= size;
+  entry->head = g_bytes_new_take (g_steal_pointer (&bytes), size);
+  return TRUE;
+}
+
+static gboolean
+list_all (Source *source, ArchiveListing *listing, guint64 max_total_bytes, gsize heads_bytes, GError **error)
 {
   for (;;)
     {
@@ -418,20 +461,21 @@ list_all (Source *source, ArchiveListing *listing, guint64 max_total_bytes, GErr
         return listing->kind == ARCHIVE_ZIP || check_tar_end (source, data_end, error);
       if (!add_entry (listing, path, size_bytes, error)
           || !check_limits (listing, source->reader->size_bytes, max_total_bytes, error)
-          || !source_skip (source, error))
+          || !take_head (source, listing, &heads_bytes, error) || !source_skip (source, error))
         return FALSE;
     }
 }
 
 ArchiveListing *
-archive_list (Ctx *ctx, Reader *reader, guint64 max_total_bytes, GError **error)
+archive_list (Ctx *ctx, Reader *reader, guint64 max_total_bytes, gsize heads_bytes, GError **error)
 {
   g_auto (Source) source = { 0 };
   g_autoptr (ArchiveListing) listing = g_new0 (ArchiveListing, 1);
   listing->entries = g_array_new (FALSE, FALSE, sizeof (ArchiveEntry));
+  g_array_set_clear_func (listing->entries, entry_clear);
   listing->strings = g_string_chunk_new (4096);
   if (!detect_kind (ctx, reader, &listing->kind, error) || !source_open (&source, ctx, reader, listing->kind, error)
-      || !list_all (&source, listing, max_total_bytes, error))
+      || !list_all (&source, listing, max_total_bytes, heads_bytes, error))
     return NULL;
   if (listing->entries->len == 0)
     {
@@ -466,6 +510,12 @@ archive_stream_free (ArchiveStream *self)
   g_free (self);
 }
 
+void
+archive_stream_set_ctx (ArchiveStream *self, Ctx *ctx)
+{
+  self->source.ctx = ctx;
+}
+
 gboolean
 archive_stream_next (ArchiveStream *self, const ArchiveEntry **out_entry, GError **error)
 {
@@ -493,14 +543,9 @@ archive_stream_read (ArchiveStream *self, gpointer buffer, gsize size, GError **
 {
   Source *source = &self->source;
   g_assert (size > 0);
-  source_enter (source);
-  la_ssize_t got = archive_read_data (source->lib, buffer, size);
-  source_leave (source);
+  gssize got = source_read (source, buffer, size, error);
   if (got < 0)
-    {
-      source_fail (source, error);
-      return -1;
-    }
+    return -1;
   if ((guint64) got > self->left_bytes || (got == 0 && self->left_bytes > 0))
     {
       format_fail (error, "bad archive: a file is %s than its declared size", got == 0 ? "shorter" : "longer");

@@ -16,6 +16,7 @@ typedef enum { ARCHIVE_TAR, ARCHIVE_TAR_GZIP, ARCHIVE_TAR_ZSTD, ARCHIVE_ZIP } Ar
 typedef struct {
   const char *path; /* safe and relative (path_is_safe), top folder stripped */
   guint64 size_bytes;
+  GBytes *head; /* its first bytes, as far as they were kept; or NULL */
 } ArchiveEntry;
 
 typedef struct {
@@ -31,9 +32,10 @@ typedef struct {
 gboolean archive_detect (const guint8 *head, gsize size, ArchiveKind *out_kind);
 
 /* Reads all headers (a compressed tar is decompressed on the way). `max_total_bytes` bounds the sum of
- * all files. INVALID_ARGUMENT with reason FormatInvalid or ArchiveRejected; RESOURCE_EXHAUSTED with
+ * all files. Of each file the beginning is kept, all of the small ones, as long as it fits into `heads_bytes` (0: nothing
+ * is): what is looked at before a model is taken need not be unpacked twice. INVALID_ARGUMENT with reason FormatInvalid or ArchiveRejected; RESOURCE_EXHAUSTED with
  * reason FormatLimitExceeded; the reader's errors. Blocks. */
-ArchiveListing *archive_list (Ctx *ctx, Reader *reader, guint64 max_total_bytes, GError **error);
+ArchiveListing *archive_list (Ctx *ctx, Reader *reader, guint64 max_total_bytes, gsize heads_bytes, GError **error);
 void archive_listing_free (ArchiveListing *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ArchiveListing, archive_listing_free)
 
@@ -42,6 +44,8 @@ typedef struct ArchiveStream ArchiveStream;
 ArchiveStream *archive_stream_new (Ctx *ctx, Reader *reader, const ArchiveListing *listing, GError **error);
 void archive_stream_free (ArchiveStream *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (ArchiveStream, archive_stream_free)
+/* From here on `ctx` bounds the reading; it must outlive that. */
+void archive_stream_set_ctx (ArchiveStream *self, Ctx *ctx);
 /* Moves to the next file, whatever is left of the present one. `*out_entry` is the listing's, NULL at the
  * end. An archive that no longer agrees with its listing is INVALID_ARGUMENT. */
 gboolean archive_stream_next (ArchiveStream *self, const ArchiveEntry **out_entry, GError **error);

@@ -22,6 +22,8 @@ struct ModelSource {
   const ModelSourceClass *klass;
   GArray *files; /* SourceFile, whose paths the implementation keeps */
   char *display; /* a path, or "https://huggingface.co/owner/name" */
+  /* Its files are to be read one after the other, in the order of `files`: an archive is unpacked again for each step back. */
+  gboolean is_sequential;
   /* What a remote source says; all may be NULL. */
   char *within;   /* the folder or file that is meant */
   char *revision; /* the commit; or tag and digest */

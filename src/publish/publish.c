@@ -322,13 +322,15 @@ publish_run (Ctx *ctx, const PublishPlan *plan, Repository *repository, const ch
       if (selected_file_is_kept (each.file))
         g_array_append_val (moving, each);
     }
+  gboolean is_sequential = plan->source->is_sequential;
   /* Largest first, so that the end is not one thread with one large file. */
-  g_array_sort (moving, compare_size);
+  if (!is_sequential)
+    g_array_sort (moving, compare_size);
   PublishResult result = { .logical_bytes = plan->total_bytes };
   transfer_plan (events, plan->total_bytes, plan->n_files);
   run.last = moving->len;
   g_mutex_init (&run.lock);
-  gboolean done = workers_run (ctx, 2 * N_PARALLEL_FILES, move_some, &run, error)
+  gboolean done = workers_run (ctx, is_sequential ? 1 : 2 * N_PARALLEL_FILES, move_some, &run, error)
                   && put_manifest (ctx, &run, tag, &result.digest, error);
   g_mutex_clear (&run.lock);
   if (!done)

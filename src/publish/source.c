@@ -5,27 +5,18 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "formats/archive.h"
 #include "formats/sniff.h"
-
-#define ARCHIVE_TOTAL_LIMIT_BYTES (8ull << 40)
-#define COPY_BLOCK_BYTES (1u << 20)
-/* Left free on the disk that holds unpacked files. */
-#define SPARE_BYTES (256u << 20)
+#include "publish/archive_source.h"
 
 typedef struct {
   ModelSource base;
   char *name;
   char *root; /* files are `root`/path; for one file its directory */
   GStringChunk *strings;
-  Reader *archive;
-  ArchiveListing *listing;
-  char *spool; /* where an archive was unpacked */
 } LocalSource;
 
 static gboolean
@@ -128,21 +119,9 @@ list_directory (Ctx *ctx, LocalSource *self, int dir_fd, const char *prefix, gui
   return names != NULL;
 }
 
+/* A single file. `*out_archive` is its reader when it holds others. */
 static gboolean
-list_archive (Ctx *ctx, LocalSource *self, GError **error)
-{
-  self->listing = archive_list (ctx, self->archive, ARCHIVE_TOTAL_LIMIT_BYTES, error);
-  for (guint i = 0; self->listing != NULL && i < self->listing->entries->len; i++)
-    {
-      const ArchiveEntry *entry = &g_array_index (self->listing->entries, ArchiveEntry, i);
-      if (!add_file (self, entry->path, entry->size_bytes, FALSE, error))
-        return FALSE;
-    }
-  return self->listing != NULL;
-}
-
-static gboolean
-open_file (Ctx *ctx, LocalSource *self, const char *path, GError **error)
+open_file (Ctx *ctx, LocalSource *self, const char *path, Reader **out_archive, GError **error)
 {
   guint8 head[SNIFF_BYTES];
   ArchiveKind kind;
@@ -153,84 +132,17 @@ open_file (Ctx *ctx, LocalSource *self, const char *path, GError **error)
     return FALSE;
   if (archive_detect (head, n, &kind))
     {
-      self->archive = g_steal_pointer (&reader);
-      return list_archive (ctx, self, error);
+      *out_archive = g_steal_pointer (&reader);
+      return TRUE;
     }
   return add_file (self, base, reader->size_bytes, n >= 4 && memcmp (head, "GGUF", 4) == 0, error);
-}
-
-static gboolean
-check_room (const char *dir, guint64 needed_bytes, GError **error)
-{
-  struct statvfs info;
-  if (statvfs (dir, &info) < 0)
-    return am_fail_errno (error, errno, "cannot look at %s", dir);
-  guint64 free_bytes = (guint64) info.f_bavail * info.f_frsize;
-  if (free_bytes >= SPARE_BYTES && free_bytes - SPARE_BYTES >= needed_bytes)
-    return TRUE;
-  g_autofree char *needed = text_bytes (needed_bytes);
-  g_autofree char *left = text_bytes (free_bytes);
-  return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage",
-                  "unpacking the archive needs %s in %s, which has %s free: set TMPDIR to a larger disk", needed, dir,
-                  left);
-}
-
-static gboolean
-unpack_entry (Ctx *ctx, LocalSource *self, ArchiveStream *stream, const char *path, guint8 *block, GError **error)
-{
-  g_autofree char *target = g_build_filename (self->spool, path, NULL);
-  g_autofree char *dir = g_path_get_dirname (target);
-  if (g_mkdir_with_parents (dir, 0700) < 0)
-    return am_fail_errno (error, errno, "cannot create %s", dir);
-  am_autofd int fd = open (target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0)
-    return am_fail_errno (error, errno, "cannot create %s", target);
-  for (;;)
-    {
-      gssize n = ctx_check (ctx, error) ? archive_stream_read (stream, block, COPY_BLOCK_BYTES, error) : -1;
-      if (n <= 0)
-        return n == 0;
-      if (!file_write_all (fd, block, (gsize) n, error))
-        return FALSE;
-    }
-}
-
-static gboolean
-local_prepare (Ctx *ctx, ModelSource *base, GHashTable *wanted, GError **error)
-{
-  LocalSource *self = (LocalSource *) base;
-  guint64 needed_bytes = 0;
-  if (self->archive == NULL || self->spool != NULL)
-    return TRUE;
-  for (guint i = 0; i < self->base.files->len; i++)
-    if (g_hash_table_contains (wanted, g_array_index (self->base.files, SourceFile, i).path))
-      needed_bytes += g_array_index (self->base.files, SourceFile, i).size_bytes;
-  if (!check_room (g_get_tmp_dir (), needed_bytes, error))
-    return FALSE;
-  g_autofree char *spool = g_build_filename (g_get_tmp_dir (), "ai-models-XXXXXX", NULL);
-  if (g_mkdtemp (spool) == NULL)
-    return am_fail_errno (error, errno, "cannot create a directory in %s", g_get_tmp_dir ());
-  self->spool = g_steal_pointer (&spool);
-  g_autoptr (ArchiveStream) stream = archive_stream_new (ctx, self->archive, self->listing, error);
-  g_autofree guint8 *block = g_malloc (COPY_BLOCK_BYTES);
-  const ArchiveEntry *entry = NULL;
-  if (stream == NULL)
-    return FALSE;
-  while (archive_stream_next (stream, &entry, error))
-    {
-      if (entry == NULL)
-        return TRUE;
-      if (g_hash_table_contains (wanted, entry->path) && !unpack_entry (ctx, self, stream, entry->path, block, error))
-        return FALSE;
-    }
-  return FALSE;
 }
 
 static Reader *
 local_open (ModelSource *base, const char *path, GError **error)
 {
   LocalSource *self = (LocalSource *) base;
-  g_autofree char *full = g_build_filename (self->archive != NULL ? self->spool : self->root, path, NULL);
+  g_autofree char *full = g_build_filename (self->root, path, NULL);
   return reader_new_file (full, error);
 }
 
@@ -238,22 +150,16 @@ static void
 local_free (ModelSource *base)
 {
   LocalSource *self = (LocalSource *) base;
-  g_autoptr (GError) problem = NULL;
-  if (self->spool != NULL && !file_remove_tree (self->spool, &problem))
-    am_ignore (&problem, "unpacked files stay behind in the temporary directory");
-  archive_listing_free (self->listing);
-  reader_free (self->archive);
   g_string_chunk_free (self->strings);
   g_free (self->name);
   g_free (self->root);
-  g_free (self->spool);
   g_free (self);
 }
 
 ModelSource *
 local_source_open (Ctx *ctx, const char *path, GError **error)
 {
-  static const ModelSourceClass klass = { local_prepare, local_open, NULL, local_free };
+  static const ModelSourceClass klass = { NULL, local_open, NULL, local_free };
   LocalSource *self = g_new0 (LocalSource, 1);
   g_autoptr (ModelSource) base = &self->base;
   g_autofree char *absolute = g_canonicalize_filename (path, NULL);
@@ -278,7 +184,10 @@ local_source_open (Ctx *ctx, const char *path, GError **error)
   else
     {
       self->root = g_path_get_dirname (absolute);
-      ok = open_file (ctx, self, absolute, error);
+      Reader *archive = NULL;
+      ok = open_file (ctx, self, absolute, &archive, error);
+      if (archive != NULL)
+        return archive_source_open (ctx, archive, path, error);
     }
   return ok ? g_steal_pointer (&base) : NULL;
 }

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "oci/manifest.h"
 #include "publish/remote_source.h"
+#include "publish/staged_source.h"
 
 #define TAG "published"
 #define SMALL_FILE_LIMIT_BYTES 4096
@@ -76,10 +77,34 @@ open_remote (Ctx *ctx, Worker *self, GError **error)
   return source;
 }
 
+static ModelSource *
+open_staged (Ctx *ctx, Worker *self, GError **error)
+{
+  const WorkerOrder *order = self->order;
+  ObjectInfo info = { 0 };
+  g_autofree char *key = g_strdup_printf ("%s/%s", order->owner.uid, order->staged_file);
+  if (!path_is_safe (key))
+    return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the uploaded file has no usable name");
+  if (self->staging == NULL)
+    self->staging = self->places->open_store (order->staging_store, error);
+  am_log_info (ctx, "reading the uploaded file", "file", order->staged_file, NULL);
+  ModelSource *source = self->staging != NULL
+                          ? staged_source_open (ctx, self->staging, key, order->staged_file, error)
+                          : NULL;
+  if (source == NULL)
+    return NULL;
+  if (object_store_stat (ctx, self->staging, key, &info, NULL))
+    self->staged_bytes = info.size_bytes;
+  am_log_info (ctx, "the uploaded file was read", "bytes", AM_U64 (self->staged_bytes), "files",
+               AM_U64 (source->files->len), NULL);
+  return source;
+}
+
 gboolean
 worker_make_plan (Ctx *ctx, Worker *self, GError **error)
 {
-  ModelSource *source = open_remote (ctx, self, error);
+  ModelSource *source = self->order->staged_file != NULL ? open_staged (ctx, self, error)
+                                                         : open_remote (ctx, self, error);
   self->plan = source != NULL ? publish_plan_new (ctx, source, NULL, error) : NULL;
   if (self->plan == NULL)
     return FALSE;
