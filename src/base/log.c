@@ -11,6 +11,8 @@
 static AmLogLevel least_level = AM_LOG_INFO;
 static AmLogFormat log_format = AM_LOG_FORMAT_TEXT;
 static char *log_component;
+static char *(*log_veil) (const char *value, gpointer data);
+static gpointer log_veil_data;
 static const char *const level_names[] = { "debug", "info", "warning", "error" };
 
 void
@@ -20,6 +22,13 @@ am_log_init (AmLogLevel level, AmLogFormat format, const char *component)
   log_format = format;
   g_free (log_component);
   log_component = g_strdup (component);
+}
+
+void
+am_log_set_veil (char *(*veil) (const char *value, gpointer data), gpointer data)
+{
+  log_veil = veil;
+  log_veil_data = data;
 }
 
 gboolean
@@ -62,6 +71,9 @@ append_field (const char *key, const char *value, gpointer data)
   GString *line = data;
   if (value == NULL)
     return;
+  g_autofree char *veiled = log_veil != NULL ? log_veil (value, log_veil_data) : NULL;
+  if (veiled != NULL)
+    value = veiled;
   if (log_format == AM_LOG_FORMAT_JSON)
     {
       g_string_append_printf (line, ",\"%s\":\"", key);

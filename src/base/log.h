@@ -9,6 +9,8 @@ typedef enum { AM_LOG_FORMAT_TEXT, AM_LOG_FORMAT_JSON } AmLogFormat;
 
 /* Until called: level INFO, text. `component` is copied (may be NULL). */
 void am_log_init (AmLogLevel level, AmLogFormat format, const char *component);
+/* Every value of a field is written as `veil` (NULL: as it is) gives it out; from any thread. Call while nothing else logs. */
+void am_log_set_veil (char *(*veil) (const char *value, gpointer data), gpointer data);
 gboolean am_log_enabled (AmLogLevel level);
 gboolean am_log_level_parse (const char *text, AmLogLevel *out_level);
 

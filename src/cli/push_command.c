@@ -129,7 +129,7 @@ const Command push_command = {
   .about = "The format (Safetensors, GGUF, Diffusers) is recognised and every file checked before a\n"
            "byte moves; what does not belong to the model is left out and listed. Each file becomes\n"
            "one layer of a standard OCI artifact, so the same files give the same digest anywhere.\n"
-           "Archives (tar, tar.gz, tar.zst, zip) are told by their content and unpacked. To our own\n"
+           "Archives (tar, tar.gz, tar.zst, zip) are told by their content, unpacked on the way. To our own\n"
            "registries only chunks travel that they lack; an interrupted push goes on where it was.\n"
            "A model of the Hugging Face hub is named by the address of its page, also of a branch, a\n"
            "folder or one file; it is checked by its headers first, then streamed and verified against\n"

@@ -26,6 +26,7 @@ static const struct {
   { "HubForbidden", { PUBLICATION_GIVE_UP, FAILED } },
   { "HubNotFound", { PUBLICATION_GIVE_UP, FAILED } },
   { "HubRevisionNotFound", { PUBLICATION_GIVE_UP, FAILED } },
+  { "UploadGone", { PUBLICATION_GIVE_UP, FAILED } },
   { "SourceChanged", { PUBLICATION_GIVE_UP, FAILED } },
   { "SourceCorrupt", { PUBLICATION_GIVE_UP, FAILED } },
   /* Limits that stay. */

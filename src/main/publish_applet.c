@@ -92,9 +92,9 @@ open_registry (const WorkerRegistry *registry, const char *repository, GError **
 }
 
 static ObjectStore *
-open_store (const char *url, GError **error)
+open_store (Ctx *ctx, const char *url, GError **error)
 {
-  return g_str_has_prefix (url, S3_SCHEME) ? object_store_s3_new (NULL, url, FALSE, error)
+  return g_str_has_prefix (url, S3_SCHEME) ? object_store_s3_new (ctx, url, FALSE, error)
                                            : object_store_fs_new (url, FALSE, error);
 }
 

@@ -57,7 +57,7 @@ staged_source_open (Ctx *ctx, ObjectStore *store, const char *key, const char *n
       if (error != NULL && am_error_is (*error, AM_ERROR_NOT_FOUND))
         {
           g_clear_error (error);
-          am_fail (error, AM_ERROR_NOT_FOUND, NULL,
+          am_fail (error, AM_ERROR_NOT_FOUND, "UploadGone",
                    "the uploaded file %s is gone: delete the object and upload it anew", name);
         }
       return NULL;

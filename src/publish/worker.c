@@ -20,29 +20,61 @@ static const struct {
   { PUBLICATION_MODULE, worker_publish },
 };
 
+/* "bucket/" of s3://bucket/prefix?..., or a directory. Caller frees. */
+static char *
+staging_place_of (const char *url)
+{
+  if (url == NULL || !g_str_has_prefix (url, "s3://"))
+    return g_strdup (url);
+  const char *bucket = url + strlen ("s3://");
+  return g_strdup_printf ("%.*s/", (int) strcspn (bucket, "/?"), bucket);
+}
+
+/* What the parts below log is about our registry and bucket as they know them. */
+static char *
+veil_value (const char *value, gpointer data)
+{
+  return publication_words (value, ((const Worker *) data)->veils, WORKER_N_VEILS);
+}
+
 static void
 worker_init (Worker *self, const WorkerOrder *order, KubeClient *client, const WorkerPlaces *places)
 {
   g_autofree char *secret = model_object_name (WORKER_STATE_PREFIX, order->owner.uid);
   *self = (Worker){ .order = order, .client = client, .places = places };
+  if (order->staged_file != NULL)
+    self->staging_key = g_strdup_printf ("%s/%s", order->owner.uid, order->staged_file);
   self->report = worker_report_new (client, order->namespace, secret, order->owner_generation);
   if (order->accounting != NULL)
     self->ledger = ledger_store_new (client, order->namespace, order->accounting, FALSE);
+  self->staging_place = staging_place_of (order->staging_store);
   self->veils[0] = (PublicationVeil){ order->registry_host, "the module's registry" };
   self->veils[1] = (PublicationVeil){ order->repository, "the module's registry" };
-  self->veils[2] = (PublicationVeil){ order->owner.uid, "the staged file" };
+  self->veils[2] = (PublicationVeil){ self->staging_place, "the module's bucket" };
+  self->veils[3] = (PublicationVeil){ self->staging_key, "the uploaded file" };
+  am_log_set_veil (veil_value, self);
 }
 
 static void
 worker_clear (Worker *self)
 {
+  am_log_set_veil (NULL, NULL);
   publish_plan_free (self->plan);
   object_store_free (self->staging);
   worker_report_free (self->report);
   ledger_store_free (self->ledger);
   worker_result_clear (&self->result);
+  g_free (self->staging_place);
+  g_free (self->staging_key);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Worker, worker_clear)
+
+/* What was uploaded lies in a bucket of ours. */
+static PublicationParty
+party_of (const WorkerOrder *order, PublicationParty usual)
+{
+  return order->staged_file != NULL ? PUBLICATION_MODULE : usual;
+}
 
 /* In place: the kubelet has mounted a file there. */
 static gboolean
@@ -91,7 +123,7 @@ worker_run (Ctx *parent, const WorkerOrder *order, KubeClient *client, const Wor
   ctx_set_field (ctx, "name", order->owner.name);
   worker_init (&self, order, client, places);
   for (guint i = 0; i < G_N_ELEMENTS (steps) && problem == NULL; i++)
-    worker_persist (ctx, &self, steps[i].party, steps[i].step, &reason, &problem);
+    worker_persist (ctx, &self, party_of (order, steps[i].party), steps[i].step, &reason, &problem);
   if (problem == NULL)
     fill_result (&self);
   else

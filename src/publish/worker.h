@@ -21,7 +21,7 @@ typedef struct {
 /* Port: the concrete adapters, which main/ names. */
 typedef struct {
   Repository *(*open_registry) (const WorkerRegistry *registry, const char *repository, GError **error);
-  ObjectStore *(*open_store) (const char *url, GError **error);
+  ObjectStore *(*open_store) (Ctx *ctx, const char *url, GError **error);
 } WorkerPlaces;
 
 /* The command line, as texts that outlive the worker; NULL: not given. */

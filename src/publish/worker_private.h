@@ -16,6 +16,8 @@ typedef struct {
   KubeClient *client;
   LedgerStore *ledger; /* or NULL */
   WorkerReport *report;
+  char *staging_key;   /* of the uploaded file; or NULL */
+  char *staging_place; /* what messages have in common that are about its objects; or NULL */
   PublicationVeil veils[WORKER_N_VEILS];
   ObjectStore *staging; /* or NULL */
   guint64 staged_bytes;

@@ -82,18 +82,17 @@ open_staged (Ctx *ctx, Worker *self, GError **error)
 {
   const WorkerOrder *order = self->order;
   ObjectInfo info = { 0 };
-  g_autofree char *key = g_strdup_printf ("%s/%s", order->owner.uid, order->staged_file);
-  if (!path_is_safe (key))
+  if (!path_is_safe (self->staging_key))
     return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the uploaded file has no usable name");
   if (self->staging == NULL)
-    self->staging = self->places->open_store (order->staging_store, error);
+    self->staging = self->places->open_store (ctx, order->staging_store, error);
   am_log_info (ctx, "reading the uploaded file", "file", order->staged_file, NULL);
   ModelSource *source = self->staging != NULL
-                          ? staged_source_open (ctx, self->staging, key, order->staged_file, error)
+                          ? staged_source_open (ctx, self->staging, self->staging_key, order->staged_file, error)
                           : NULL;
   if (source == NULL)
     return NULL;
-  if (object_store_stat (ctx, self->staging, key, &info, NULL))
+  if (object_store_stat (ctx, self->staging, self->staging_key, &info, NULL))
     self->staged_bytes = info.size_bytes;
   am_log_info (ctx, "the uploaded file was read", "bytes", AM_U64 (self->staged_bytes), "files",
                AM_U64 (source->files->len), NULL);

@@ -2,19 +2,23 @@
 
 import base64
 import contextlib
+import io
 import json
 import os
 import pathlib
 import signal
 import subprocess
+import tarfile
 import threading
 import time
 import uuid
+import zipfile
 
 import pytest
+import zstandard
 
 from e2e.conftest import CONFIG, gguf_bytes, random_tensors, safetensors_bytes, write_model
-from harness import kube_api, servers, tools
+from harness import buckets, kube_api, servers, tools
 from servers.hf_hub import Hub
 from servers.ollama import Registry
 
@@ -118,6 +122,8 @@ class Job:
         """No secrets, no internal references; every line tells whose it is."""
         for secret in ("hf_good", "hf_bad", PASSWORD, "Signature="):
             assert secret not in said
+        for internal in (self.registry.host, self.repository, "/raw/"):
+            assert internal not in self.log.read_text()
         for line in self.log.read_text().splitlines():
             line = json.loads(line)
             if line.get("component") == "publish" and "kind" not in line:
@@ -390,3 +396,139 @@ def test_api_server_back(job, hub, cluster, tmp_path):
     cluster.restart_api_server()
     fault.left = 0
     assert "result" in work.wait(0) and work.state()["phase"] == "Completed"
+
+
+class Staging:
+    """A directory or a bucket where uploads are."""
+
+    def __init__(self, url, env, put):
+        self.url, self.env, self.put = url, env, put
+
+
+@pytest.fixture(scope="module")
+def staging(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("staging")
+    make_store(folder / "raw", folder)
+
+    def put(key, data):
+        (folder / "raw" / key).parent.mkdir(parents=True)
+        (folder / "raw" / key).write_bytes(data)
+
+    return Staging(folder / "raw", {}, put)
+
+
+def make_store(url, folder, env=None):
+    """The gateway makes it one as it starts."""
+    (folder / "x.gguf").write_bytes(gguf_bytes())
+    subprocess.run([tools.program(), "push", "--quiet", "--store", url, folder / "x.gguf", "x"], env={**os.environ, **(env or {})},
+                   stdout=subprocess.DEVNULL, check=True)
+
+
+def staged(job, staging, name, data):
+    work = job(staged=(staging.url, name), env=staging.env)
+    staging.put(f"{work.uid}/{name}", data)
+    return work
+
+
+def packed(folder, kind):
+    """The files of a folder as an archive of that kind."""
+    files, memory = [path for path in sorted(folder.rglob("*")) if path.is_file()], io.BytesIO()
+    if kind.startswith("zip"):
+        with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED if kind == "zip-stored" else zipfile.ZIP_DEFLATED) as archive:
+            for path in files:
+                archive.write(path, f"top/{path.relative_to(folder)}")
+        return memory.getvalue()
+    with tarfile.open(fileobj=memory, mode="w:gz" if kind == "tar.gz" else "w") as archive:
+        for path in files:
+            archive.add(path, f"top/{path.relative_to(folder)}")
+    return zstandard.ZstdCompressor().compress(memory.getvalue()) if kind == "tar.zst" else memory.getvalue()
+
+
+def digest_of(path, folder):
+    pushed = subprocess.run([tools.program(), "push", "--json", path, "m"], env={**os.environ, "AI_MODELS_STORE": str(folder / "own-store")},
+                            stdout=subprocess.PIPE, check=True)
+    return json.loads(pushed.stdout)["digest"]
+
+
+def shards(folder, n=3, size=5 * MIB):
+    """A model of several files of weights, with their index."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    weight_map = {}
+    for i in range(n):
+        name, tensors = f"model-{i + 1:05}-of-{n:05}.safetensors", random_tensors(i, 1, size)
+        tensors = {f"shard.{i}.{key}": value for key, value in tensors.items()}
+        (folder / name).write_bytes(safetensors_bytes(tensors))
+        weight_map |= dict.fromkeys(tensors, name)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": n * size}, "weight_map": weight_map}))
+    return folder
+
+
+def test_staged_gguf(job, staging, tmp_path):
+    (tmp_path / "tiny.gguf").write_bytes(gguf_bytes(20 * MIB))
+    result = staged(job, staging, "tiny.gguf", gguf_bytes(20 * MIB)).run()["result"]
+    assert result["artifact"]["digest"] == digest_of(tmp_path / "tiny.gguf", tmp_path)
+    assert result["source"] == {"resolvedType": "Upload"} and result["resolved"]["format"] == "GGUF"
+    assert result["resolved"]["sourceCapabilities"] == {"provider": "Upload"}
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz", "tar.zst", "zip", "zip-stored"])
+def test_staged_archives(job, staging, tmp_path, kind):
+    folder = shards(tmp_path / "model")
+    work = staged(job, staging, "upload.bin", packed(folder, kind))
+    assert work.run()["result"]["artifact"]["digest"] == digest_of(folder, tmp_path)
+    state = work.state()
+    assert state["plannedLayerCount"] == 5 and state["uploadedSizeBytes"] == state["plannedSizeBytes"]
+
+
+def test_staged_archive_killed(job, staging, registry, tmp_path):
+    """It begins the archive anew; what the registry has is not sent again."""
+    folder = shards(tmp_path / "model", n=4, size=20 * MIB)
+    work = staged(job, staging, "m.tar.gz", packed(folder, "tar.gz")).start()
+    work.api.wait("one shard is stored", lambda: sum(message["msg"] == "layer is stored" for message in work.messages()) >= 3)
+    work.process.send_signal(signal.SIGKILL)
+    assert work.wait() is None
+    assert work.run()["result"]["artifact"]["digest"] == digest_of(folder, tmp_path)
+    published = next(message for message in work.messages() if message["msg"] == "published")
+    assert int(published["moved_bytes"]) < 65 * MIB
+
+
+def test_refused_uploads(job, staging, tmp_path):
+    def tar(*entries):
+        memory = io.BytesIO()
+        with tarfile.open(fileobj=memory, mode="w") as archive:
+            for entry in entries:
+                info = tarfile.TarInfo(entry)
+                archive.addfile(info, io.BytesIO(b""))
+        return memory.getvalue()
+
+    failure(staged(job, staging, "x.tar", tar("top/config.json", "../up")), "unsafe name")
+    failure(staged(job, staging, "x.tar", tar("a", "a")), "twice")
+    failure(staged(job, staging, "x.tar", tar("a.txt")), "no supported model")
+    failure(staged(job, staging, "x.gguf", b"GGUF but no more"), "x.gguf")
+    failure(staged(job, staging, "x.zip", b"PK\3\4" + bytes(100)), "bad archive")
+    failure(staged(job, staging, "x.bin", b"nothing that anybody knows"), "x.bin")
+    cut = packed(shards(tmp_path / "model"), "tar.gz")
+    failure(staged(job, staging, "x.tar.gz", cut[:len(cut) // 2]), "bad archive")
+    failure(job(staged=(staging.url, "gone.gguf")), "gone.gguf is gone")
+
+
+def test_staged_in_a_bucket(job, tmp_path):
+    (tmp_path / "weed").mkdir()
+    with buckets.SeaweedFS(tmp_path / "weed") as server:
+        bucket = server.bucket("module")
+        make_store(bucket.store("raw"), tmp_path, bucket.environment())
+        place = Staging(bucket.store("raw"), bucket.environment(), lambda key, data: server.client().put_object(Bucket="module", Key=f"raw/{key}", Body=data))
+        folder = shards(tmp_path / "model", size=12 * MIB)
+        assert staged(job, place, "m.zip", packed(folder, "zip")).run()["result"]["artifact"]["digest"] == digest_of(folder, tmp_path)
+        work = staged(job, place, "m.tar", packed(folder, "tar"))
+        server.stop()
+        work.start()
+        text = work.trouble("again in", timeout=30)
+        assert work.uid not in text and "raw/" not in text, text
+        server.start()
+        assert "result" in work.wait(0)
+        work = job(staged=(place.url, "m.zip"), env=bucket.environment(secret="wrong"))
+        work.start()
+        text = work.trouble("again in", timeout=30)
+        assert "wrong" not in text and work.uid not in text, text
