@@ -48,7 +48,7 @@ stop (const DeliveryView *seen, DeliveryReason reason, char *message, DeliveryDe
   gboolean is_safe = seen->template == DELIVERY_TEMPLATE_SERVING || seen->template == DELIVERY_TEMPLATE_HELD;
   out->form = is_safe ? DELIVERY_KEEP : DELIVERY_HOLD;
   out->release = DELIVERY_RELEASE_UNBOUND;
-  out->removes_open_pods = seen->template == DELIVERY_TEMPLATE_HELD && seen->has_open_pods;
+  out->removes_open_pods = is_safe && seen->has_open_pods;
   report (seen, reason, message, out);
 }
 
@@ -65,6 +65,7 @@ decide_removal (const DeliveryView *seen, DeliveryDecision *out)
 {
   decide_deletion (seen, out);
   take_report_away (seen, out);
+  out->removes_open_pods = seen->template == DELIVERY_TEMPLATE_PLAIN && seen->has_open_pods;
   if (seen->template == DELIVERY_TEMPLATE_PLAIN)
     return;
   out->form = DELIVERY_CLEAR;
@@ -141,6 +142,7 @@ deliver (const DeliveryView *seen, DeliveryDecision *out)
   out->form = seen->is_current ? DELIVERY_KEEP : DELIVERY_DELIVER;
   out->release = DELIVERY_RELEASE_UNWANTED;
   out->removes_obsolete = seen->is_current && seen->has_obsolete;
+  out->removes_open_pods = seen->is_current && seen->has_open_pods;
   take_report_away (seen, out);
   if (seen->is_current && seen->has_finalizer)
     return;
