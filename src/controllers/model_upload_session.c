@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "controllers/model_work.h"
+#include "storage/object_parts.h"
 
 #define MAX_URL_BYTES 2048
 
@@ -138,7 +139,7 @@ model_start_upload (ModelWork *work, GError **error)
   return TRUE;
 }
 
-/* All files below the owner's key. */
+/* All files below the owner's key, whole or in parts. */
 static gboolean
 remove_staged (Ctx *ctx, ModelController *self, const ModelOwner *owner, GError **error)
 {
@@ -150,7 +151,8 @@ remove_staged (Ctx *ctx, ModelController *self, const ModelOwner *owner, GError 
   g_autofree char *uid = model_object_name ("", owner->uid), *prefix = g_strconcat (uid, "/", NULL);
   if (store == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
     return TRUE; /* nothing was ever put there */
-  if (store != NULL && object_store_remove_prefix (ctx, store, prefix, &problem))
+  if (store != NULL && object_parts_abort_below (ctx, store, prefix, &problem)
+      && object_store_remove_prefix (ctx, store, prefix, &problem))
     return TRUE;
   am_log_warning (ctx, "an uploaded file cannot be removed", "err", am_error_info_of (problem)->name, NULL);
   return am_fail (error, am_error_info_of (problem)->code, am_error_reason (problem),

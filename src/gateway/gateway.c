@@ -56,17 +56,33 @@ static const struct {
   { "InsufficientStorage", 507, 0 },
 };
 
+/* G_N_ELEMENTS (refusals) when it is none. */
+static gsize
+find_refusal (const GError *problem)
+{
+  gsize i = 0;
+  while (i < G_N_ELEMENTS (refusals) && !am_error_has_reason (problem, refusals[i].reason))
+    i++;
+  return i;
+}
+
+gboolean
+gateway_is_refusal (const GError *problem)
+{
+  return find_refusal (problem) < G_N_ELEMENTS (refusals);
+}
+
 gboolean
 gateway_tell (Ctx *ctx, GError *problem, GError **error)
 {
-  for (gsize i = 0; i < G_N_ELEMENTS (refusals); i++)
-    if (am_error_has_reason (problem, refusals[i].reason))
-      {
-        if (refusals[i].retry_after_ms > 0 && am_error_retry_after_ms (problem) == 0)
-          am_error_set_retry_after_ms (problem, refusals[i].retry_after_ms);
-        g_propagate_error (error, problem);
-        return FALSE;
-      }
+  if (gateway_is_refusal (problem))
+    {
+      gint64 retry_after_ms = refusals[find_refusal (problem)].retry_after_ms;
+      if (retry_after_ms > 0 && am_error_retry_after_ms (problem) == 0)
+        am_error_set_retry_after_ms (problem, retry_after_ms);
+      g_propagate_error (error, problem);
+      return FALSE;
+    }
   am_log (ctx, am_error_is (problem, AM_ERROR_CANCELLED) ? AM_LOG_DEBUG : AM_LOG_WARNING, "upload call failed", "err",
           problem->message, NULL);
   g_error_free (problem);
@@ -86,10 +102,7 @@ set_headers (HttpResponse *res)
 static void
 write_error (HttpRequest *req, HttpResponse *res, const GError *error)
 {
-  guint status = http_error_status (error);
-  for (gsize i = 0; i < G_N_ELEMENTS (refusals); i++)
-    if (am_error_has_reason (error, refusals[i].reason))
-      status = refusals[i].status;
+  guint status = gateway_is_refusal (error) ? refusals[find_refusal (error)].status : http_error_status (error);
   g_autofree char *valid = g_utf8_make_valid (error->message, -1), *text = g_strconcat (valid, "\n", NULL);
   if (http_request_data (req) == NULL) /* it was refused before a session was looked for */
     set_headers (res);

@@ -54,6 +54,9 @@ gboolean gateway_check_phase (const ModelUpload *upload, UploadCall call, gint64
 gboolean gateway_end (Ctx *ctx, Gateway *self, ModelUpload **upload, UploadPhase phase, const char *failure,
                       GError **error);
 
+/* Removes what requests that died have left of a session's file, whole or in parts. For who has the session to himself. */
+gboolean gateway_clear_staging (Ctx *ctx, Gateway *self, const char *key_prefix, GError **error);
+
 /* Sizes are looked at where a limit holds. */
 gboolean gateway_has_limit (const Gateway *self);
 /* Sets `size_bytes` aside for the session `id`; nothing without a limit. */
@@ -67,6 +70,8 @@ gboolean gateway_check_size (const ModelUpload *upload, guint64 size_bytes, GErr
 gint64 gateway_now_ms (void);
 /* The answer to an upload that is there whole. */
 void gateway_answer_staged (Ctx *ctx, Gateway *self, const ModelUpload *upload, HttpResponse *res);
+/* It has one of the reasons that clients are told. */
+gboolean gateway_is_refusal (const GError *problem);
 /* Hands on what a client may be told; the rest goes to the log and becomes INTERNAL. Takes `problem`. */
 gboolean gateway_tell (Ctx *ctx, GError *problem, GError **error);
 

@@ -19,7 +19,7 @@ typedef struct {
   GatewayCall call;       /* its session belongs to the renewer while that runs */
   Ctx *ctx;               /* of the work on the store: ends with the request, and when the hold is lost */
   char *sent_name;        /* or NULL */
-  char *id;               /* of the session */
+  char *id, *key_prefix;  /* of the session */
   guint64 expected_bytes; /* 0: not told */
   gint64 length;          /* of the body; -1: not told */
   GByteArray *head;       /* what came before the file was looked at */
@@ -33,7 +33,7 @@ typedef struct {
   Ctx *renewing;
   GMutex lock; /* the rest */
   guint64 received;
-  GError *loss; /* why the hold is lost; NULL: it is not */
+  GError *loss; /* why the hold is lost; NULL: it is not. Read without the lock once nothing is renewed */
 } Put;
 
 static gboolean
@@ -98,14 +98,6 @@ edit_staged (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
   return TRUE;
 }
 
-/* Why the hold is lost; NULL: it is not. Caller frees. */
-static GError *
-find_loss (Put *self)
-{
-  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  return self->loss != NULL ? g_error_copy (self->loss) : NULL;
-}
-
 /* What still writes ends. Takes `why`. */
 static void
 lose (Put *self, GError *why)
@@ -131,13 +123,11 @@ renew (gpointer data)
           renewed_us = begin_us;
           continue;
         }
-      gboolean is_refused = am_error_has_reason (problem, REFUSED_PHASE)
-                            || am_error_has_reason (problem, REFUSED_ADDRESS);
       if (!ctx_check (self->renewing, NULL))
         break;
       am_log_warning (self->renewing, "an upload's hold on its session was not renewed", "err", problem->message,
                       NULL);
-      if (is_refused || g_get_monotonic_time () - renewed_us > GIVE_UP_MS * 1000)
+      if (gateway_is_refusal (problem) || g_get_monotonic_time () - renewed_us > GIVE_UP_MS * 1000)
         {
           lose (self, g_steal_pointer (&problem));
           break;
@@ -206,8 +196,7 @@ begin_storing (Ctx *ctx, Put *self, GError **error)
     return FALSE;
   am_log_info (ctx, "upload begins", "file", self->file_name, "bytes", am_u64 ((guint64) MAX (self->length, 0)),
                NULL);
-  /* One of a request that died between the store and the session. */
-  if (!object_store_remove (self->ctx, gateway->staging, self->key, error))
+  if (!gateway_clear_staging (self->ctx, gateway, self->key_prefix, error))
     return FALSE;
   self->writer = object_store_create_at (self->ctx, gateway->staging, self->key, error);
   if (self->writer == NULL
@@ -234,14 +223,31 @@ take (Ctx *ctx, Put *self, const guint8 *data, gsize size, GError **error)
   return object_writer_append (self->ctx, self->writer, data, size, error);
 }
 
-/* An error of the store that came of losing the session is told as that. */
+/* Whether the session was lost, of which an error of the store may have come. */
+static void
+look_for_loss (Ctx *ctx, Put *self)
+{
+  GError *problem = NULL;
+  stop_renewing (self);
+  if (self->loss != NULL || !self->holds
+      || gateway_edit (ctx, self->call.gateway, &self->call.upload, edit_renew, self, &problem))
+    return;
+  if (gateway_is_refusal (problem))
+    lose (self, problem);
+  else
+    am_ignore (&problem, "the store's error is told");
+}
+
 static gboolean
 tell (Ctx *ctx, Put *self, GError *problem, GError **error)
 {
-  GError *loss = find_loss (self);
-  if (loss != NULL)
-    g_clear_error (&problem);
-  return gateway_tell (ctx, loss != NULL ? loss : problem, error);
+  if (!gateway_is_refusal (problem))
+    look_for_loss (ctx, self);
+  stop_renewing (self);
+  if (self->loss == NULL || gateway_is_refusal (problem))
+    return gateway_tell (ctx, problem, error);
+  g_error_free (problem);
+  return gateway_tell (ctx, g_error_copy (self->loss), error);
 }
 
 static gboolean
@@ -356,6 +362,7 @@ put_free (gpointer data)
   g_mutex_clear (&self->lock);
   g_clear_error (&self->loss);
   g_free (self->id);
+  g_free (self->key_prefix);
   g_free (self->sent_name);
   g_free (self->file_name);
   g_free (self->key);
@@ -385,6 +392,7 @@ gateway_put (Ctx *ctx, GatewayCall *call, HttpRequest *req, HttpResponse *res, G
     return refuse_request (error, "the file is empty");
   Put *self = g_new0 (Put, 1);
   self->id = g_strdup (call->upload->id);
+  self->key_prefix = g_strdup (call->upload->key_prefix);
   self->expected_bytes = call->upload->expected_bytes;
   self->call = (GatewayCall){ call->gateway, g_steal_pointer (&call->upload), kube_object_ref (call->secret),
                               call->owner };

@@ -92,11 +92,14 @@ try_edit (Ctx *ctx, Gateway *self, ModelUpload **upload, GatewayEdit edit, gpoin
 {
   gint64 now_ms = gateway_now_ms ();
   GError *problem = NULL;
-  model_upload_settle (*upload, now_ms);
-  if (!edit (*upload, now_ms, data, error))
+  g_autoptr (ModelUpload) draft = model_upload_parse ((*upload)->stored, error);
+  if (draft == NULL)
     return FALSE;
-  KubeTarget target = target_of (self, (*upload)->id);
-  g_autoptr (yyjson_mut_doc) doc = model_upload_document (*upload, NULL);
+  model_upload_settle (draft, now_ms);
+  if (!edit (draft, now_ms, data, error))
+    return FALSE;
+  KubeTarget target = target_of (self, draft->id);
+  g_autoptr (yyjson_mut_doc) doc = model_upload_document (draft, NULL);
   g_autoptr (KubeObject) written = kube_client_update (ctx, self->kube, &target, doc, &problem);
   if (written == NULL)
     return tell_missing (problem, error);
@@ -155,60 +158,41 @@ gateway_check_phase (const ModelUpload *upload, UploadCall call, gint64 now_ms, 
 typedef struct {
   UploadPhase phase;
   const char *failure;
-  char *multipart_id, *multipart_file; /* what there was of it */
 } Ending;
 
 static gboolean
 edit_end (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
-  Ending *ending = data;
+  const Ending *ending = data;
   if (upload->phase == UPLOAD_EXPIRED && ending->phase == UPLOAD_EXPIRED)
     return TRUE;
   if (!upload_phase_is_open (upload->phase))
     return refuse_phase (error, "the upload session is in the phase \"%s\" already",
                          upload_phase_name (upload->phase));
-  if (upload->multipart_id != NULL)
-    {
-      g_free (ending->multipart_id);
-      g_free (ending->multipart_file);
-      ending->multipart_id = g_strdup (upload->multipart_id);
-      ending->multipart_file = g_strdup (upload->multipart_file);
-    }
   model_upload_end (upload, ending->phase, ending->failure);
   return TRUE;
 }
 
-/* Objects and parts that nobody will ask for. What stays is removed with the model. */
-static void
-drop_staged (Ctx *ctx, Gateway *self, const ModelUpload *upload, const Ending *ending)
+gboolean
+gateway_clear_staging (Ctx *ctx, Gateway *self, const char *key_prefix, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
-  g_autofree char *key = ending->multipart_id != NULL ? model_upload_key (upload, ending->multipart_file) : NULL;
-  g_autofree char *prefix = g_strconcat (upload->key_prefix, "/", NULL);
-  if (key != NULL && !object_parts_abort (ctx, self->staging, key, ending->multipart_id, &problem))
-    am_log_warning (ctx, "parts of an upload were not dropped", "err", problem->message, NULL);
-  g_clear_error (&problem);
-  if (!object_store_remove_prefix (ctx, self->staging, prefix, &problem))
-    am_log_warning (ctx, "an uploaded file was not removed", "err", problem->message, NULL);
+  g_autofree char *prefix = g_strconcat (key_prefix, "/", NULL);
+  return object_parts_abort_below (ctx, self->staging, prefix, error)
+         && object_store_remove_prefix (ctx, self->staging, prefix, error);
 }
 
 gboolean
 gateway_end (Ctx *ctx, Gateway *self, ModelUpload **upload, UploadPhase phase, const char *failure, GError **error)
 {
-  Ending ending = { .phase = phase,
-                    .failure = failure,
-                    .multipart_id = g_strdup ((*upload)->multipart_id),
-                    .multipart_file = g_strdup ((*upload)->multipart_file) };
-  gboolean ended = gateway_edit (ctx, self, upload, edit_end, &ending, error);
-  if (ended)
-    {
-      am_log_info (ctx, "upload session ended", "phase", upload_phase_name (phase), "why", failure, NULL);
-      drop_staged (ctx, self, *upload, &ending);
-      gateway_release (ctx, self, (*upload)->id);
-    }
-  g_free (ending.multipart_id);
-  g_free (ending.multipart_file);
-  return ended;
+  const Ending ending = { phase, failure };
+  g_autoptr (GError) problem = NULL;
+  if (!gateway_edit (ctx, self, upload, edit_end, (gpointer) &ending, error))
+    return FALSE;
+  am_log_info (ctx, "upload session ended", "phase", upload_phase_name (phase), "why", failure, NULL);
+  if (!gateway_clear_staging (ctx, self, (*upload)->key_prefix, &problem))
+    am_log_warning (ctx, "what was uploaded stays until the model is removed", "err", problem->message, NULL);
+  gateway_release (ctx, self, (*upload)->id);
+  return TRUE;
 }
 
 gboolean

@@ -65,6 +65,12 @@ object_parts_abort (Ctx *ctx, ObjectStore *self, const char *key, const char *id
   return check (ctx, self, error) && self->klass->parts->abort (ctx, self, key, id, error);
 }
 
+gboolean
+object_parts_abort_below (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error)
+{
+  return self->klass->parts == NULL || self->klass->parts->abort_below (ctx, self, prefix, error);
+}
+
 ObjectPart *
 object_part_new (guint number, guint64 size_bytes, const char *etag)
 {

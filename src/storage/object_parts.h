@@ -23,6 +23,7 @@ struct ObjectPartsClass {
   gboolean (*complete) (Ctx *ctx, ObjectStore *self, const char *key, const char *id, GPtrArray *parts,
                         GError **error);
   gboolean (*abort) (Ctx *ctx, ObjectStore *self, const char *key, const char *id, GError **error);
+  gboolean (*abort_below) (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error);
 };
 
 /* Begins one; returns its id, which the caller frees. */
@@ -39,6 +40,9 @@ gboolean object_parts_complete (Ctx *ctx, ObjectStore *self, const char *key, co
                                 GError **error);
 /* Drops it and its parts; one that is gone is fine. */
 gboolean object_parts_abort (Ctx *ctx, ObjectStore *self, const char *key, const char *id, GError **error);
+/* Drops all of keys below `prefix`, which ends with '/': those begun here, and what is left of objects whose writers died.
+ * Nobody may be writing there who is to succeed. A store without parts has none. */
+gboolean object_parts_abort_below (Ctx *ctx, ObjectStore *self, const char *prefix, GError **error);
 
 ObjectPart *object_part_new (guint number, guint64 size_bytes, const char *etag); /* quotes of `etag` are taken off */
 void object_part_free (ObjectPart *self);

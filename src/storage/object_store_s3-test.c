@@ -279,6 +279,30 @@ test_parts (void)
   g_assert_nonnull (strstr (raw_script_request (&script, 4), "DELETE /bucket/p/u/f?uploadId=a%2Bb "));
 }
 
+#define UPLOAD_OF(key, id) \
+  "<Upload><Key>" key "</Key><UploadId>" id "</UploadId><Initiated>2026-11-30T09:30:00Z</Initiated></Upload>"
+
+static void
+test_abort_below (void)
+{
+  static const char *const answers[] = {
+    "HTTP/1.1 200 OK\r\n" CLOSE "\r\n<ListMultipartUploadsResult>" UPLOAD_OF ("p/u/f", "1") UPLOAD_OF ("p/v/f", "2")
+      UPLOAD_OF ("p/u/g", "3") "</ListMultipartUploadsResult>",
+    STATUS ("204 No Content"),
+    STATUS ("204 No Content"),
+    NULL,
+  };
+  static const S3Profile profile = { 0 };
+  g_auto (RawScript) script = { 0 };
+  g_autoptr (ObjectStore) store = store_for (raw_script_start (&script, answers), &profile);
+  g_autoptr (GError) error = NULL;
+  fixture_assert_ok (object_parts_abort_below (NULL, store, "u/", &error), error);
+  g_assert_cmpuint (raw_server_n_connections (script.server), ==, 3);
+  g_assert_nonnull (strstr (raw_script_request (&script, 0), "GET /bucket?prefix=p%2Fu%2F&uploads= "));
+  g_assert_nonnull (strstr (raw_script_request (&script, 1), "DELETE /bucket/p/u/f?uploadId=1 "));
+  g_assert_nonnull (strstr (raw_script_request (&script, 2), "DELETE /bucket/p/u/g?uploadId=3 "));
+}
+
 /* A list whose pages lead back is none. */
 static void
 test_endless_parts (void)
@@ -308,6 +332,7 @@ main (int argc, char **argv)
   g_test_add_func ("/object-store-s3/limits", test_limits);
   g_test_add_func ("/object-store-s3/part-sizes", test_part_sizes);
   g_test_add_func ("/object-store-s3/parts", test_parts);
+  g_test_add_func ("/object-store-s3/abort-below", test_abort_below);
   g_test_add_func ("/object-store-s3/endless-parts", test_endless_parts);
   return g_test_run ();
 }

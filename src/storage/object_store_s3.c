@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "storage/object_store_s3_private.h"
 #include "storage/s3_listing.h"
@@ -172,8 +173,11 @@ static void
 sweep (Ctx *ctx, S3Client *client)
 {
   g_autoptr (GError) problem = NULL;
-  if (!s3_multipart_sweep (ctx, client, g_get_real_time () / 1000, &problem))
+  guint n_aborted = 0;
+  if (!s3_multipart_sweep (ctx, client, "", g_get_real_time () / 1000 - S3_UPLOAD_TTL_MS, &n_aborted, &problem))
     am_ignore (&problem, "the next start tries again");
+  if (n_aborted > 0)
+    am_log_info (ctx, "uploads in parts that nobody ended are dropped", "number", AM_U64 (n_aborted), NULL);
 }
 
 ObjectStore *

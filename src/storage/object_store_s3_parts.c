@@ -44,4 +44,11 @@ abort_upload (Ctx *ctx, ObjectStore *base, const char *key, const char *id, GErr
   return s3_multipart_abort (ctx, ((S3Store *) base)->client, key, id, error);
 }
 
-const ObjectPartsClass s3_store_parts = { begin, link_to, list, complete, abort_upload };
+static gboolean
+abort_below (Ctx *ctx, ObjectStore *base, const char *prefix, GError **error)
+{
+  guint n_aborted = 0;
+  return s3_multipart_sweep (ctx, ((S3Store *) base)->client, prefix, G_MAXINT64, &n_aborted, error);
+}
+
+const ObjectPartsClass s3_store_parts = { begin, link_to, list, complete, abort_upload, abort_below };

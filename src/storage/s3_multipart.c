@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "storage/s3_xml.h"
 
@@ -152,10 +151,11 @@ s3_multipart_abort (Ctx *ctx, S3Client *client, const char *key, const char *id,
 }
 
 static gboolean
-list_uploads (Ctx *ctx, S3Client *client, const S3Uploads *before, S3Uploads *out_page, GError **error)
+list_uploads (Ctx *ctx, S3Client *client, const char *prefix, const S3Uploads *before, S3Uploads *out_page,
+              GError **error)
 {
   const S3Pair all[] = { { "uploads", "" },
-                         { "prefix", s3_client_prefix (client) },
+                         { "prefix", prefix },
                          { "key-marker", before->next_key },
                          { "upload-id-marker", before->next_id } };
   S3Pair query[G_N_ELEMENTS (all)];
@@ -172,30 +172,34 @@ list_uploads (Ctx *ctx, S3Client *client, const S3Uploads *before, S3Uploads *ou
 }
 
 static gboolean
-sweep_page (Ctx *ctx, S3Client *client, const S3Uploads *page, gint64 now_ms, GError **error)
+sweep_page (Ctx *ctx, S3Client *client, const S3Uploads *page, const char *prefix, gint64 before_ms, guint *n_aborted,
+            GError **error)
 {
-  const char *prefix = s3_client_prefix (client);
+  gsize n_own = strlen (s3_client_prefix (client));
   for (guint i = 0; i < page->uploads->len; i++)
     {
       const S3Upload *upload = &g_array_index (page->uploads, S3Upload, i);
-      if (now_ms - upload->begun_ms < S3_UPLOAD_TTL_MS || !g_str_has_prefix (upload->key, prefix))
+      if (upload->begun_ms >= before_ms || !g_str_has_prefix (upload->key, prefix))
         continue;
-      if (!s3_multipart_abort (ctx, client, upload->key + strlen (prefix), upload->id, error))
+      if (!s3_multipart_abort (ctx, client, upload->key + n_own, upload->id, error))
         return FALSE;
-      am_log_info (ctx, "upload in parts that nobody ended is dropped", "object", upload->key, NULL);
+      (*n_aborted)++;
     }
   return TRUE;
 }
 
 gboolean
-s3_multipart_sweep (Ctx *ctx, S3Client *client, gint64 now_ms, GError **error)
+s3_multipart_sweep (Ctx *ctx, S3Client *client, const char *prefix, gint64 before_ms, guint *n_aborted,
+                    GError **error)
 {
+  g_autofree char *whole = g_strconcat (s3_client_prefix (client), prefix, NULL);
   g_auto (S3Uploads) page = { 0 };
   for (guint i = 0; i < MAX_PAGES; i++)
     {
       g_auto (S3Uploads) before = page;
       page = (S3Uploads){ 0 };
-      if (!list_uploads (ctx, client, &before, &page, error) || !sweep_page (ctx, client, &page, now_ms, error))
+      if (!list_uploads (ctx, client, whole, &before, &page, error)
+          || !sweep_page (ctx, client, &page, whole, before_ms, n_aborted, error))
         return FALSE;
       if (page.next_key == NULL)
         return TRUE;

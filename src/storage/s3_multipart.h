@@ -27,5 +27,7 @@ gboolean s3_multipart_complete (Ctx *ctx, S3Client *client, const char *key, con
                                 gboolean if_absent, GError **error);
 /* Forgets the upload and its parts; one that is gone is fine. */
 gboolean s3_multipart_abort (Ctx *ctx, S3Client *client, const char *key, const char *id, GError **error);
-/* Aborts all uploads below the configuration's prefix that were begun S3_UPLOAD_TTL_MS before `now_ms`. */
-gboolean s3_multipart_sweep (Ctx *ctx, S3Client *client, gint64 now_ms, GError **error);
+/* Aborts all uploads of keys below `prefix` ("" or ending with '/') that were begun before `before_ms`; the number of them is
+ * added to `*n_aborted`. */
+gboolean s3_multipart_sweep (Ctx *ctx, S3Client *client, const char *prefix, gint64 before_ms, guint *n_aborted,
+                             GError **error);
