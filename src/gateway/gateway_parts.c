@@ -144,6 +144,8 @@ static gboolean
 edit_init (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
   const Init *init = data;
+  if (init->id != NULL && g_strcmp0 (upload->multipart_id, init->id) == 0)
+    return TRUE;
   if (!check_init (upload, init->file_name, now_ms, error))
     return FALSE;
   model_upload_extend (upload, now_ms);
@@ -415,7 +417,7 @@ make_object (Ctx *ctx, const GatewayCall *call, GPtrArray *parts, ObjectInfo *ou
 }
 
 typedef struct {
-  const char *id;
+  const char *id, *file_name;
   guint64 size_bytes;
 } Completion;
 
@@ -423,10 +425,21 @@ static gboolean
 edit_complete (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
   const Completion *completion = data;
+  if (upload->phase == UPLOAD_UPLOADED && upload->staged_bytes == completion->size_bytes
+      && strcmp (upload->staged_file, completion->file_name) == 0)
+    return TRUE;
   if (g_strcmp0 (upload->multipart_id, completion->id) != 0)
     return refuse_phase (error, "the upload was ended by another request");
   model_upload_set_staged (upload, upload->multipart_file, completion->size_bytes);
   return TRUE;
+}
+
+static gboolean
+save_completion (Ctx *ctx, GatewayCall *call, guint64 size_bytes, GError **error)
+{
+  g_autofree char *id = g_strdup (call->upload->multipart_id), *file = g_strdup (call->upload->multipart_file);
+  const Completion completion = { id, file, size_bytes };
+  return gateway_edit (ctx, call->gateway, &call->upload, edit_complete, (gpointer) &completion, error);
 }
 
 static gboolean
@@ -444,9 +457,7 @@ finish (Ctx *ctx, GatewayCall *call, GPtrArray *parts, GError **error)
       return gateway_end (ctx, call->gateway, &call->upload, UPLOAD_FAILED, failure, error)
              && refuse_request (error, "%s", failure);
     }
-  g_autofree char *id = g_strdup (call->upload->multipart_id);
-  const Completion completion = { id, info.size_bytes };
-  return gateway_edit (ctx, call->gateway, &call->upload, edit_complete, (gpointer) &completion, error);
+  return save_completion (ctx, call, info.size_bytes, error);
 }
 
 /* When the upload is gone from the bucket an earlier try may have completed it: then the parts are taken as they are named,
@@ -473,7 +484,7 @@ adopt (Ctx *ctx, GatewayCall *call, GError **error)
   g_autoptr (GError) problem = NULL;
   const ModelUpload *upload = call->upload;
   guint64 wanted = wanted_bytes (upload);
-  g_autofree char *key = model_upload_key (upload, upload->multipart_file), *id = g_strdup (upload->multipart_id);
+  g_autofree char *key = model_upload_key (upload, upload->multipart_file);
   if (!object_store_stat (ctx, call->gateway->staging, key, &info, &problem))
     {
       if (am_error_is (problem, AM_ERROR_NOT_FOUND))
@@ -484,8 +495,7 @@ adopt (Ctx *ctx, GatewayCall *call, GError **error)
   if (wanted != 0 && info.size_bytes != wanted)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "object of a lost upload has %" G_GUINT64_FORMAT " bytes",
                     info.size_bytes);
-  const Completion completion = { id, info.size_bytes };
-  return gateway_edit (ctx, call->gateway, &call->upload, edit_complete, (gpointer) &completion, error);
+  return save_completion (ctx, call, info.size_bytes, error);
 }
 
 gboolean

@@ -41,10 +41,11 @@ void gateway_call_free (GatewayCall *self);
 /* Finds the session; NOT_FOUND (reason REFUSED_ADDRESS) when there is none of that id. */
 gboolean gateway_call_open (Ctx *ctx, GatewayCall *self, const char *id, GError **error);
 
-/* Changes a session that was settled; FALSE with an error leaves it as it is. */
+/* Changes a session that was settled; FALSE with an error: it is not written. May be called on what it has written before,
+ * when the answer to that was lost. */
 typedef gboolean (*GatewayEdit) (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error);
-/* Edits and writes back, again on a newer state when another request was faster; `*upload` becomes the one that is stored
- * (also after a refusal of the edit). Errors: the edit's; NOT_FOUND (reason REFUSED_ADDRESS) when the session is gone; the
+/* Edits and writes back, again on a newer state when another request was faster or the API server failed; `*upload` becomes
+ * what was seen last of it. Errors: the edit's; NOT_FOUND (reason REFUSED_ADDRESS) when the session is gone; the
  * client's. */
 gboolean gateway_edit (Ctx *ctx, Gateway *self, ModelUpload **upload, GatewayEdit edit, gpointer data,
                        GError **error);

@@ -52,7 +52,7 @@ static gboolean
 edit_hold (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
   const Put *self = data;
-  if (!gateway_check_phase (upload, UPLOAD_CALL_PUT, now_ms, error))
+  if (!is_ours (self, upload) && !gateway_check_phase (upload, UPLOAD_CALL_PUT, now_ms, error))
     return FALSE;
   model_upload_restart (upload);
   upload->phase = UPLOAD_UPLOADING;
@@ -92,7 +92,9 @@ static gboolean
 edit_staged (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
   const Put *self = data;
-  if (!is_ours (self, upload))
+  gboolean is_done = upload->phase == UPLOAD_UPLOADED && upload->staged_bytes == self->received
+                     && strcmp (upload->staged_file, self->file_name) == 0;
+  if (!is_done && !is_ours (self, upload))
     return fail_lost (error);
   model_upload_set_staged (upload, self->file_name, self->received);
   return TRUE;

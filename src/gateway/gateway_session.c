@@ -6,8 +6,10 @@
 #include "base/log.h"
 #include "storage/object_parts.h"
 
-#define MAX_TRIES 20
-#define MAX_PAUSE_MS 200
+#define MAX_CONFLICTS 20
+#define CONFLICT_PAUSE_MS 50
+#define MAX_FAILURES 4
+#define FAILURE_PAUSE_MS 500
 #define MAX_ID_BYTES 253
 
 gint64
@@ -111,27 +113,45 @@ try_edit (Ctx *ctx, Gateway *self, ModelUpload **upload, GatewayEdit edit, gpoin
   return TRUE;
 }
 
+/* Reads the session anew. */
+static gboolean
+reload (Ctx *ctx, Gateway *self, ModelUpload **upload, GError **error)
+{
+  ModelUpload *newer = load (ctx, self, (*upload)->id, error);
+  if (newer == NULL)
+    return FALSE;
+  model_upload_free (*upload);
+  *upload = newer;
+  return TRUE;
+}
+
+/* Another request was faster, or the API server failed; then what was written may have been written, too: edits know their
+ * own work again. */
+static gboolean
+is_worth_another_try (const GError *problem, guint *n_conflicts, guint *n_failures)
+{
+  if (am_error_is (problem, AM_ERROR_ABORTED))
+    return ++*n_conflicts < MAX_CONFLICTS;
+  return !gateway_is_refusal (problem) && am_error_retryable (problem) && ++*n_failures < MAX_FAILURES;
+}
+
 gboolean
 gateway_edit (Ctx *ctx, Gateway *self, ModelUpload **upload, GatewayEdit edit, gpointer data, GError **error)
 {
-  for (guint i = 1;; i++)
+  guint n_conflicts = 0, n_failures = 0;
+  for (gboolean is_first = TRUE;; is_first = FALSE)
     {
       g_autoptr (GError) problem = NULL;
-      if (try_edit (ctx, self, upload, edit, data, &problem))
+      if ((is_first || reload (ctx, self, upload, &problem)) && try_edit (ctx, self, upload, edit, data, &problem))
         return TRUE;
-      if (!am_error_is (problem, AM_ERROR_ABORTED) || i == MAX_TRIES)
+      if (!is_worth_another_try (problem, &n_conflicts, &n_failures))
         {
           g_propagate_error (error, g_steal_pointer (&problem));
           return FALSE;
         }
-      am_ignore (&problem, "another request was faster");
-      if (!ctx_sleep_ms (ctx, g_random_int_range (1, (gint32) MIN (10u << MIN (i, 6u), MAX_PAUSE_MS)), error))
+      am_log_debug (ctx, "an upload session was not written", "err", problem->message, NULL);
+      if (!ctx_sleep_ms (ctx, g_random_int_range (1, n_failures > 0 ? FAILURE_PAUSE_MS : CONFLICT_PAUSE_MS), error))
         return FALSE;
-      ModelUpload *newer = load (ctx, self, (*upload)->id, error);
-      if (newer == NULL)
-        return FALSE;
-      model_upload_free (*upload);
-      *upload = newer;
     }
 }
 
@@ -164,7 +184,7 @@ static gboolean
 edit_end (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
   const Ending *ending = data;
-  if (upload->phase == UPLOAD_EXPIRED && ending->phase == UPLOAD_EXPIRED)
+  if (upload->phase == ending->phase) /* time did it, or an earlier try */
     return TRUE;
   if (!upload_phase_is_open (upload->phase))
     return refuse_phase (error, "the upload session is in the phase \"%s\" already",

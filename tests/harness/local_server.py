@@ -25,6 +25,11 @@ class LocalServer:
                 except (ConnectionError, TimeoutError):
                     self.close_connection = True
 
+            def handle_expect_100(self):
+                goes_on = super().handle_expect_100()
+                self.wfile.flush()  # the client waits for it
+                return goes_on
+
             def any(self):
                 server.serve(self)
 

@@ -18,7 +18,7 @@ import uuid
 
 import pytest
 
-from harness import buckets, kube_api, tools, uploads
+from harness import api_proxy, buckets, kube_api, tools, uploads
 
 GGUF = b"GGUF" + bytes(range(252))
 ZIP = b"PK\x03\x04" + bytes(100)
@@ -696,6 +696,98 @@ def test_bucket_down(start, api, weed, bucket, session):
         assert session.data()["phase"] == "issued" and not objects(bucket, session)
         proxy.fault = lambda n, method, path: "lose" if method == "PUT" and n % 2 else None
         assert call(gateway, session, method="PUT", body=GGUF)[0] == 201
+
+
+@pytest.fixture(scope="module")
+def api_proxy_(cluster, api):
+    with api_proxy.ApiProxy(cluster) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def proxied(cluster, api, api_proxy_, start, tmp_path_factory):
+    """A gateway whose API server and bucket can be made to fail."""
+    api.create({"kind": "ServiceAccount", "metadata": {"name": "gateway", "namespace": uploads.NAMESPACE}})
+    api.create({"kind": "ClusterRoleBinding", "metadata": {"name": "gateway"},
+                "roleRef": {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"},
+                "subjects": [{"kind": "ServiceAccount", "name": "gateway", "namespace": uploads.NAMESPACE}]})
+    path = tmp_path_factory.mktemp("kubeconfig") / "kubeconfig"
+    path.write_text(kube_api.kubeconfig(cluster, api_proxy_.url, api.token(uploads.NAMESPACE, "gateway")))
+    return start("--accounting", uploads.ACCOUNTING, "--capacity-limit", "1Gi", env={"KUBECONFIG": str(path)})
+
+
+def settled(api, bucket, session, content, status):
+    """What must hold of a PUT whatever went wrong: it is there whole, or nothing of it is and it can be sent again."""
+    data = session.data()
+    if status == 201 or data["phase"] == "uploaded":
+        assert data["phase"] == "uploaded" and bucket.content(f"raw/{session.uid}/m.gguf") == content
+        assert uploads.reservations(api)[session.id] == len(content)
+        return True
+    assert data["phase"] == "issued" and "holder" not in data, (status, data)
+    assert session.id not in uploads.reservations(api)
+    return False
+
+
+@pytest.mark.parametrize("kind", ["500", "409", "cut", "lost", "done-504"])
+def test_each_request_to_the_api_server_fails(proxied, api_proxy_, api, bucket, kind):
+    uploads.write_ledger(api)
+    statuses = []
+    for n in range(1, 20):
+        session = uploads.Session(api)
+        fault = api_proxy_.fail(kind, n)
+        status, _, text = call(proxied, session, method="PUT", body=GGUF)
+        api_proxy_.heal()
+        statuses.append(status)
+        assert status in (201, 500), text
+        if not settled(api, bucket, session, GGUF, status):
+            assert call(proxied, session, method="PUT", body=GGUF)[0] == 201
+        if not fault.n_hits:
+            break
+    assert status == 201 and len(statuses) >= 6, statuses
+    assert statuses.count(500) <= 3, statuses
+
+
+@pytest.mark.parametrize("kind", ["500", "lost"])
+def test_each_request_of_parts_fails(proxied, api_proxy_, api, bucket, kind):
+    """Each call is simply made again."""
+    uploads.write_ledger(api)
+    for n in range(1, 40):
+        session, fault = uploads.Session(api), api_proxy_.fail(kind, n)
+
+        def again(action, body, *good):
+            for _ in range(2):
+                status, _, text = call(proxied, session, action, body)
+                if status in good:
+                    return json.loads(text) if text.startswith("{") else text
+            raise AssertionError((kind, n, action, status, text))
+
+        again("probe", probe_body(size=256), 200)
+        again("init", {"fileName": "model.gguf"}, 200, 201)
+        url = again("parts", {"partNumbers": [1]}, 200)["parts"][0]["url"]
+        with urllib.request.urlopen(urllib.request.Request(url, data=GGUF, method="PUT"), timeout=30) as answer:
+            etag = answer.headers["ETag"]
+        again("complete", {"parts": [{"partNumber": 1, "etag": etag}]}, 201)
+        api_proxy_.heal()
+        assert session.data()["phase"] == "uploaded" and bucket.content(f"raw/{session.uid}/model.gguf") == GGUF
+        if not fault.n_hits:
+            break
+    assert n >= 8
+
+
+@pytest.mark.parametrize("kind, more", [("503", 0), ("drop", 0), ("lose", 0), ("lose", 17 * MIB)])
+def test_each_request_to_the_bucket_fails(start, api, weed, bucket, kind, more):
+    """The store's own retries are the answer; 17 MiB go in parts. (An upload in parts whose beginning was lost stays until the session
+    ends.)"""
+    with buckets.Proxy(weed) as proxy:
+        gateway, content = start(store=bucket.store("raw", proxy.url)), GGUF + bytes(more)
+        for n in range(1, 20):
+            session, first = uploads.Session(api), proxy.n_requests
+            proxy.fault = lambda number, method, path: kind if number == first + n else None
+            assert call(gateway, session, method="PUT", body=content)[0] == 201
+            assert bucket.content(f"raw/{session.uid}/m.gguf") == content
+            if proxy.n_requests < first + n:
+                break
+        assert n > 3
 
 
 def test_odd_sessions(gateway, api):
