@@ -15,6 +15,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (yyjson_mut_doc, yyjson_mut_doc_free)
 typedef enum {
   JSON_STRICT = 0,
   JSON_WILD = 1, /* config.json of the wild: NaN and Infinity, BOM; these and integers beyond 64 bits as raw text */
+  JSON_SHALLOW,  /* strict; the caller has seen to it that it is not nested too deep */
 } JsonFlavour;
 
 /* INVALID_ARGUMENT with the position on bad JSON or more than JSON_MAX_DEPTH levels;

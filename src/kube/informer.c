@@ -59,7 +59,7 @@ parse_locked (Informer *self, const Cached *cached)
   gconstpointer text = cached->key + strlen (cached->key) + 1;
   if (cached->is_packed)
     text = text_pack_get (self->pack, text, cached->kept_size, cached->text_size);
-  KubeObject *object = kube_object_parse (text, cached->text_size, G_MAXSIZE, NULL);
+  KubeObject *object = kube_object_parse_shallow (text, cached->text_size, NULL);
   g_assert (object != NULL); /* we wrote it */
   return object;
 }

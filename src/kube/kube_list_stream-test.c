@@ -86,6 +86,26 @@ test_failures (void)
       }
 }
 
+/* Below the items, nothing is nested deeper than a document may be. */
+static void
+test_depth (void)
+{
+  for (int depth = JSON_MAX_DEPTH - 3; depth <= JSON_MAX_DEPTH + 3; depth++)
+    {
+      g_autoptr (GString) text = g_string_new ("{\"metadata\":{},\"items\":[{\"metadata\":{},\"x\":");
+      g_autoptr (GString) seen = g_string_new (NULL);
+      g_autoptr (GError) error = NULL;
+      for (int i = 1; i < depth; i++)
+        g_string_append_c (text, '[');
+      for (int i = 1; i < depth; i++)
+        g_string_append_c (text, ']');
+      g_string_append (text, "}]}");
+      g_autoptr (KubeObject) list = feed (text->str, text->len, 10, seen, &error);
+      g_assert_true ((list != NULL) == (depth <= JSON_MAX_DEPTH));
+      g_assert_true (list != NULL || am_error_is (error, AM_ERROR_DATA_LOSS));
+    }
+}
+
 static void
 test_limits (void)
 {
@@ -112,6 +132,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/kube-list-stream/lists", test_lists);
   g_test_add_func ("/kube-list-stream/failures", test_failures);
+  g_test_add_func ("/kube-list-stream/depth", test_depth);
   g_test_add_func ("/kube-list-stream/limits", test_limits);
   return g_test_run ();
 }

@@ -64,7 +64,7 @@ static gboolean
 take_item (KubeListStream *self, const char *text, gsize size, GError **error)
 {
   g_autoptr (GError) problem = NULL;
-  g_autoptr (KubeObject) object = kube_object_parse (text, size, MAX_ITEM_BYTES, &problem);
+  g_autoptr (KubeObject) object = kube_object_parse_shallow (text, size, &problem);
   return object != NULL ? self->each (object, self->data, error) : fail_list (error, problem);
 }
 
@@ -137,6 +137,8 @@ take_bracket (KubeListStream *self, const char *at, const char **begin, GError *
   if (!opens && self->depth == 0)
     return fail_list (error, NULL);
   self->depth += opens ? 1 : -1u;
+  if (self->depth > ITEM_DEPTH + JSON_MAX_DEPTH)
+    return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "list: nested deeper than %d levels", JSON_MAX_DEPTH);
   if (opens || !is_between_items (self))
     return TRUE;
   const char *item = *begin;

@@ -35,6 +35,13 @@ kube_object_parse (gconstpointer text, gsize size, gsize limit_bytes, GError **e
 }
 
 KubeObject *
+kube_object_parse_shallow (gconstpointer text, gsize size, GError **error)
+{
+  yyjson_doc *doc = json_parse (text, size, G_MAXSIZE, JSON_SHALLOW, error);
+  return doc != NULL ? kube_object_new (doc, error) : NULL;
+}
+
+KubeObject *
 kube_object_new_from (yyjson_val *value, GError **error)
 {
   g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);

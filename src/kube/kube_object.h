@@ -11,6 +11,8 @@ typedef struct KubeObject KubeObject;
 KubeObject *kube_object_new (yyjson_doc *doc, GError **error);
 /* Text of at most `limit_bytes`; errors of json_parse and kube_object_new. */
 KubeObject *kube_object_parse (gconstpointer text, gsize size, gsize limit_bytes, GError **error);
+/* The same for a text of at most JSON_MAX_DEPTH levels. */
+KubeObject *kube_object_parse_shallow (gconstpointer text, gsize size, GError **error);
 /* A copy of one that is a part of a larger document: an item of a list, what an event is about. Errors of kube_object_new. */
 KubeObject *kube_object_new_from (yyjson_val *value, GError **error);
 KubeObject *kube_object_ref (KubeObject *self);
