@@ -207,6 +207,7 @@ find_session (Ctx *ctx, Remote *self, const char *note, char **out_location, GEr
   guint64 offset = 0;
   if (location != NULL && remote_upload_offset (ctx, self, &location, &offset, &failure))
     {
+      am_log_info (ctx, "an upload goes on where it stopped", "bytes", AM_U64 (offset), NULL);
       *out_location = g_steal_pointer (&location);
       return TRUE;
     }
