@@ -130,12 +130,23 @@ are_books_known (ModelController *self)
   return self->books.is_known;
 }
 
-/* Nothing to do when nothing has changed since the last pass and the books are there. */
+/* Whether the API server lets us at the books: caches tell nothing of that. */
+static gboolean
+can_read_books (Ctx *ctx, ModelController *self, GError **error)
+{
+  KubeTarget target = { .kind = &config_map_kind,
+                        .namespace = self->settings->namespace,
+                        .name = ACCOUNTING_CONFIG_MAP };
+  g_autoptr (KubeObject) books = kube_client_get (ctx, self->client, &target, error);
+  return books != NULL;
+}
+
+/* Nothing is compared when nothing has changed since the last pass and the books are known. */
 static gboolean
 pass (Ctx *ctx, ModelController *self, GError **error)
 {
   if (!g_atomic_int_get (&self->inventory_is_due) && are_books_known (self))
-    return TRUE;
+    return can_read_books (ctx, self, error);
   g_atomic_int_set (&self->inventory_is_due, FALSE);
   if (count_all (ctx, self, error))
     return TRUE;

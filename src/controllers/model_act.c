@@ -4,6 +4,7 @@
 #include "controllers/model_work.h"
 
 #define SHORT_PAUSE_MS 1000
+#define UNSEEN_AGAIN_MS 5000
 #define FAILED_MESSAGE "the model could not be published"
 
 StatusWish
@@ -257,13 +258,8 @@ act_start_worker (ModelWork *work, const ModelDecision *decision, gboolean *out_
         worker_slots_set (work->controller->slots, pod, FALSE);
       return started;
     }
-  StatusWish wish = model_status_wish (work, decision);
-  g_autofree char *progress = worker_progress (work);
-  wish.progress = progress;
-  if (!model_write_status (work, &wish, error))
-    return FALSE;
-  if (work->source.kind == MODEL_SOURCE_REMOTE)
-    model_say (work, EVENT_NORMAL, "RemoteFetchStarted", "fetching from %s", work->source.type);
+  /* Its Pod comes into sight as a change: until then others who wait get theirs. */
+  work->again_ms = UNSEEN_AGAIN_MS;
   return TRUE;
 }
 
@@ -273,13 +269,19 @@ act_follow_worker (ModelWork *work, const ModelDecision *decision, gboolean *out
   StatusWish wish = model_status_wish (work, decision);
   g_autofree char *progress = worker_progress (work);
   g_autofree char *trouble = NULL;
+  const char *before = json_get_string (status_condition (work->object, "Ready"), "reason");
+  gboolean is_first = g_strcmp0 (before, "Publishing") != 0 && work->restarts.n_in_a_row == 0;
   wish.progress = progress;
   wish.revision = work->progress.resolved_revision;
   if (work->worker.message != NULL)
     wish.message = work->worker.message;
   else if (work->progress.trouble != NULL)
     wish.message = trouble = g_strdup_printf ("%s; it is tried again", work->progress.trouble);
-  return model_write_status (work, &wish, error);
+  if (!model_write_status (work, &wish, error))
+    return FALSE;
+  if (is_first && work->source.kind == MODEL_SOURCE_REMOTE)
+    model_say (work, EVENT_NORMAL, "RemoteFetchStarted", "fetching from %s", work->source.type);
+  return TRUE;
 }
 
 static gboolean

@@ -59,13 +59,19 @@ cluster_changed (const KubeObject *before, const KubeObject *now, gpointer data)
   model_changed (before, now, data, TRUE);
 }
 
-/* Something of ours that belongs to a model has changed. */
+/* Something of ours that belongs to a model has changed. What comes into sight only after its owner is gone is an orphan. */
 static void
 part_changed (const KubeObject *before, const KubeObject *now, gpointer data)
 {
+  ModelController *self = data;
   ModelOwner owner;
-  if (model_owner_read (now != NULL ? now : before, &owner))
-    enqueue (data, &owner);
+  if (!g_atomic_int_get (&self->is_leading) || !model_owner_read (now != NULL ? now : before, &owner))
+    return;
+  g_autoptr (KubeObject) object = model_controller_find (self, &owner);
+  if (object != NULL && strcmp (kube_object_uid (object), owner.uid) == 0)
+    enqueue (self, &owner);
+  else if (now != NULL)
+    model_queue_orphan (self, &owner);
 }
 
 static void

@@ -244,6 +244,18 @@ def test_deleted_while_running(api, controller):
     one.delete()
 
 
+def test_deleted_at_once(api, controller):
+    """Whatever was made of it by then goes, too."""
+    ones = []
+    for number in range(16):
+        one = Subject(api, f"at-once-{number}", **({"upload": {}} if number % 4 == 3 else {}))
+        time.sleep(0.006 * number)
+        api.delete(one.made)
+        ones.append(one)
+    for one in ones:
+        api.wait(lambda: f"nothing is left of {one.name}: {one.leftovers()}", lambda: one.get() is None and not one.leftovers())
+
+
 def test_status_by_hand(api, controller):
     one = Subject(api, "by-hand")
     one.wait_pod()
