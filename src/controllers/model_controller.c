@@ -166,6 +166,7 @@ model_controller_new (Ctx *ctx, KubeClient *client, const ControllerSettings *se
   self->slots = worker_slots_new (settings->max_workers);
   self->awaits_usage = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->n_failures = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  self->orphans = model_orphans_new ();
   self->damaged = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   self->inventory_is_due = TRUE;
   self->models = start_informer (self, &model_kind, TRUE, NULL, NULL, namespaced_changed);
@@ -194,6 +195,7 @@ model_controller_free (ModelController *self)
   ledger_store_free (self->ledger_store);
   g_hash_table_unref (self->awaits_usage);
   g_hash_table_unref (self->n_failures);
+  g_hash_table_unref (self->orphans);
   g_hash_table_unref (self->damaged);
   g_mutex_clear (&self->lock);
   ctx_unref (self->ctx);
@@ -299,38 +301,53 @@ parse_key (const char *key, ModelOwner *out_owner, char **out_copy)
   return TRUE;
 }
 
-/* One look at what the key names. `*out_again_ms` > 0: look again then. */
+/* One look at an object; the reference is taken over. */
+static gboolean
+look_at (Ctx *ctx, ModelController *self, const char *key, KubeObject *object, gint64 *out_again_ms, GError **error)
+{
+  gboolean is_cluster_wide = kube_object_namespace (object)[0] == '\0';
+  ModelWork work = {
+    .ctx = ctx,
+    .controller = self,
+    .key = key,
+    .kind = is_cluster_wide ? &cluster_model_kind : &model_kind,
+    .object = object,
+    .owner = model_owner_of (object, is_cluster_wide),
+  };
+  gboolean done = step_on (&work, error);
+  *out_again_ms = work.again_ms;
+  model_work_clear (&work);
+  return done;
+}
+
+/* One look at what the key names: an object, and what is left of earlier ones of that name. `*out_again_ms` > 0: look again
+ * then. */
 static gboolean
 reconcile (Ctx *term, ModelController *self, const char *key, gint64 *out_again_ms, GError **error)
 {
   g_autofree char *copy = NULL;
   ModelOwner owner;
-  if (g_str_has_prefix (key, ORPHAN_KEY "/"))
-    return model_reconcile_orphan (term, self, key, error);
   if (!parse_key (key, &owner, &copy))
     return TRUE;
   g_autoptr (Ctx) ctx = ctx_new_child (term, LOOK_TIMEOUT_MS);
   ctx_set_field (ctx, "kind", owner.kind);
   ctx_set_field (ctx, "namespace", owner.namespace != NULL ? owner.namespace : "");
   ctx_set_field (ctx, "name", owner.name);
-  ModelWork work = {
-    .ctx = ctx,
-    .controller = self,
-    .key = key,
-    .kind = owner.namespace != NULL ? &model_kind : &cluster_model_kind,
-    .object = model_controller_find (self, &owner),
-  };
-  if (work.object == NULL)
+  g_autoptr (GError) problem = NULL;
+  if (!model_reconcile_orphans (ctx, self, key, &owner, out_again_ms, &problem) && ctx_check (term, NULL))
+    am_log_warning (ctx, "what is left of an earlier one is not removed yet", "err", problem->message, NULL);
+  gint64 orphans_again_ms = *out_again_ms;
+  KubeObject *object = model_controller_find (self, &owner);
+  if (object != NULL)
     {
-      worker_slots_leave (self->slots, key);
-      model_forget_failures (self, key);
-      return TRUE;
+      gboolean done = look_at (ctx, self, key, object, out_again_ms, error);
+      if (orphans_again_ms > 0 && (*out_again_ms == 0 || *out_again_ms > orphans_again_ms))
+        *out_again_ms = orphans_again_ms;
+      return done;
     }
-  work.owner = model_owner_of (work.object, work.kind == &cluster_model_kind);
-  gboolean done = step_on (&work, error);
-  *out_again_ms = work.again_ms;
-  model_work_clear (&work);
-  return done;
+  worker_slots_leave (self->slots, key);
+  model_forget_failures (self, key);
+  return TRUE;
 }
 
 static void

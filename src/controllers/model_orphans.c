@@ -3,21 +3,59 @@
 #include "base/log.h"
 #include "controllers/model_work.h"
 
-#define N_PARTS 5
+#define UNFINISHED_MS 2000 /* a Pod ends */
 
-/* "Orphan/KIND/NAMESPACE/NAME/UID" */
-static char *
-orphan_key (const ModelOwner *owner)
+static void
+free_uids (gpointer data)
 {
-  return g_strdup_printf (ORPHAN_KEY "/%s/%s/%s/%s", owner->kind, owner->namespace != NULL ? owner->namespace : "",
-                          owner->name, owner->uid);
+  g_hash_table_unref (data);
+}
+
+GHashTable *
+model_orphans_new (void)
+{
+  return g_hash_table_new_full (g_str_hash, g_str_equal, g_free, free_uids);
+}
+
+static void
+remember (ModelController *self, const char *key, const char *uid)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  GHashTable *uids = g_hash_table_lookup (self->orphans, key);
+  if (uids == NULL)
+    {
+      uids = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+      g_hash_table_insert (self->orphans, g_strdup (key), uids);
+    }
+  g_hash_table_add (uids, g_strdup (uid));
 }
 
 void
 model_queue_orphan (ModelController *self, const ModelOwner *owner)
 {
-  g_autofree char *key = orphan_key (owner);
+  g_autofree char *key = model_key (owner);
+  remember (self, key, owner->uid);
   work_queue_add (self->queue, key);
+}
+
+/* One uid that is to be looked at under this key, taken out; NULL when there is none. Caller frees. */
+static char *
+take_uid (ModelController *self, const char *key)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  GHashTable *uids = g_hash_table_lookup (self->orphans, key);
+  GHashTableIter iter;
+  gpointer uid = NULL;
+  if (uids == NULL)
+    return NULL;
+  g_hash_table_iter_init (&iter, uids);
+  if (!g_hash_table_iter_next (&iter, &uid, NULL))
+    {
+      g_hash_table_remove (self->orphans, key);
+      return NULL;
+    }
+  g_hash_table_iter_steal (&iter);
+  return uid;
 }
 
 static gboolean
@@ -88,25 +126,37 @@ clear_up (Ctx *ctx, ModelController *self, const ModelOwner *owner, gboolean *ou
   return TRUE;
 }
 
-gboolean
-model_reconcile_orphan (Ctx *term, ModelController *self, const char *key, GError **error)
+static gboolean
+reconcile_one (Ctx *ctx, ModelController *self, const ModelOwner *owner, gboolean *out_is_done, GError **error)
 {
-  g_auto (GStrv) parts = g_strsplit (key, "/", N_PARTS);
-  gboolean is_gone = FALSE, is_done = FALSE;
-  if (g_strv_length (parts) != N_PARTS)
+  gboolean is_gone = FALSE;
+  *out_is_done = TRUE;
+  if (is_there (self, owner))
     return TRUE;
-  ModelOwner owner = { parts[1], parts[3], parts[2][0] != '\0' ? parts[2] : NULL, parts[4] };
-  g_autoptr (Ctx) ctx = ctx_new_child (term, 2 * 60 * 1000);
-  ctx_set_field (ctx, "kind", owner.kind);
-  ctx_set_field (ctx, "namespace", parts[2]);
-  ctx_set_field (ctx, "name", owner.name);
-  if (is_there (self, &owner) || !check_gone (ctx, self, &owner, &is_gone, error))
-    return is_there (self, &owner);
-  if (!is_gone)
-    return TRUE;
-  if (!clear_up (ctx, self, &owner, &is_done, error))
+  if (!check_gone (ctx, self, owner, &is_gone, error))
     return FALSE;
-  if (!is_done) /* its Pod ends */
-    work_queue_add_after (self->queue, key, 2000);
-  return TRUE;
+  return !is_gone || clear_up (ctx, self, owner, out_is_done, error);
+}
+
+gboolean
+model_reconcile_orphans (Ctx *ctx, ModelController *self, const char *key, const ModelOwner *named,
+                         gint64 *out_again_ms, GError **error)
+{
+  g_autoptr (GPtrArray) unfinished = g_ptr_array_new_with_free_func (g_free);
+  gboolean done = TRUE;
+  for (char *uid; done && (uid = take_uid (self, key)) != NULL;)
+    {
+      ModelOwner owner = { named->kind, named->name, named->namespace, uid };
+      gboolean is_finished = FALSE;
+      done = reconcile_one (ctx, self, &owner, &is_finished, error);
+      if (done && is_finished)
+        g_free (uid);
+      else
+        g_ptr_array_add (unfinished, uid);
+    }
+  for (guint i = 0; i < unfinished->len; i++)
+    remember (self, key, unfinished->pdata[i]);
+  if (unfinished->len > 0)
+    *out_again_ms = UNFINISHED_MS;
+  return done;
 }

@@ -206,12 +206,24 @@ remove_artifact (Ctx *ctx, ModelController *self, const ModelOwner *owner, const
   return registry != NULL && artifact_registry_remove (ctx, registry, repository, digest, error);
 }
 
+/* Before there is a result, a worker may have been started that no cache shows yet. */
+static gboolean
+end_worker (Ctx *ctx, ModelController *self, const ModelOwner *owner, GError **error)
+{
+  gboolean is_gone = FALSE;
+  if (!model_remove_worker (ctx, self, owner, NULL, &is_gone, error))
+    return FALSE;
+  return is_gone || am_fail (error, AM_ERROR_ABORTED, NULL, "its worker is not gone yet");
+}
+
 gboolean
 model_release (Ctx *ctx, ModelController *self, const ModelOwner *owner, const KubeObject *cleanup, GError **error)
 {
   g_autofree char *name = model_object_name (CLEANUP_STATE_PREFIX, owner->uid), *now = time_text_now ();
   KubeTarget target = cleanup_target (self, name);
   g_autoptr (yyjson_mut_doc) patch = cleanup_state_completion_patch (now);
+  if (cleanup_state_digest (cleanup) == NULL && !end_worker (ctx, self, owner, error))
+    return FALSE;
   if (!cleanup_state_is_complete (cleanup))
     {
       if (!remove_artifact (ctx, self, owner, cleanup_state_digest (cleanup), error))

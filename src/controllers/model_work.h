@@ -37,6 +37,7 @@ struct ModelController {
   LedgerSight books;
   GHashTable *awaits_usage; /* keys */
   GHashTable *n_failures;   /* key -> in a row, of steps that wait for long between two tries */
+  GHashTable *orphans;      /* key -> set of uids */
   GHashTable *damaged;      /* uid -> what is wrong with its artifact, until that is written down */
   gboolean inventory_is_healthy;
   gint64 inventory_success_s; /* Unix time; 0: never */
@@ -110,11 +111,14 @@ gboolean model_remove_upload (Ctx *ctx, ModelController *self, const ModelOwner 
 char *model_upload_secret_name (const ModelOwner *owner);
 
 /* model_orphans.c: what is left of owners that no longer exist. */
+GHashTable *model_orphans_new (void);
 void model_queue_orphans (ModelController *self);
-gboolean model_reconcile_orphan (Ctx *ctx, ModelController *self, const char *key, GError **error);
-/* Queues what belongs to an owner that is gone. */
+/* Queues what belongs to an owner that is gone: under its key, so that nobody is at work on the owner meanwhile. */
 void model_queue_orphan (ModelController *self, const ModelOwner *owner);
-#define ORPHAN_KEY "Orphan"
+/* Those that are queued under this key; `named` is what the key says, its uid is not looked at. `*out_again_ms` is set when
+ * more is to be done then. */
+gboolean model_reconcile_orphans (Ctx *ctx, ModelController *self, const char *key, const ModelOwner *named,
+                                  gint64 *out_again_ms, GError **error);
 
 /* inventory.c and artifact_sweep.c: threads of the leader, until `term` ends. */
 void inventory_run (Ctx *term, ModelController *self);

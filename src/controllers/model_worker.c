@@ -43,31 +43,25 @@ put_token (ModelWork *work, GError **error)
   return stored != NULL;
 }
 
-/* What the worker needs, and what remembers it; nothing runs yet. */
+/* What the worker needs; nothing runs yet. The cleanup state comes first and goes last; the worker's state comes last and
+ * goes last of the worker's: whoever sees one of them knows that there may be others. */
 static gboolean
 prepare (ModelWork *work, GError **error)
 {
   ModelController *self = work->controller;
   const ControllerSettings *settings = self->settings;
+  const char *namespace = settings->namespace;
   g_autoptr (yyjson_mut_doc) cleanup = cleanup_state_new (&work->owner);
   g_autoptr (yyjson_mut_doc) state = worker_state_document (&work->owner, kube_object_generation (work->object));
   g_autoptr (yyjson_mut_doc) role = worker_role_document (settings, &work->owner);
   g_autoptr (yyjson_mut_doc) binding = worker_role_binding_document (settings, &work->owner);
-  const struct {
-    const KubeKind *kind;
-    yyjson_mut_doc *doc;
-    gboolean is_there;
-  } objects[] = {
-    { &secret_kind, cleanup, work->cleanup_secret != NULL },
-    { &secret_kind, state, work->state_secret != NULL },
-    { &role_kind, role, FALSE },
-    { &role_binding_kind, binding, FALSE },
-  };
-  for (gsize i = 0; i < G_N_ELEMENTS (objects); i++)
-    if (!objects[i].is_there
-        && !model_create (work->ctx, self, objects[i].kind, settings->namespace, objects[i].doc, NULL, error))
-      return FALSE;
-  return put_token (work, error);
+  return (work->cleanup_secret != NULL
+          || model_create (work->ctx, self, &secret_kind, namespace, cleanup, NULL, error))
+         && model_create (work->ctx, self, &role_kind, namespace, role, NULL, error)
+         && model_create (work->ctx, self, &role_binding_kind, namespace, binding, NULL, error)
+         && put_token (work, error)
+         && (work->state_secret != NULL
+             || model_create (work->ctx, self, &secret_kind, namespace, state, NULL, error));
 }
 
 /* What keeps a Pod from being made at all is told; it is tried again. */
@@ -150,7 +144,7 @@ model_restart_worker (ModelWork *work, GError **error)
   return kube_client_delete (work->ctx, self->client, &pod, &options, error);
 }
 
-/* Only once no Pod can use them any more; the state goes last, because it shows that there may be others. */
+/* Only once no Pod can use them any more. */
 static gboolean
 remove_helpers (Ctx *ctx, ModelController *self, const ModelOwner *owner, GError **error)
 {
