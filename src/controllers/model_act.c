@@ -229,6 +229,8 @@ act_await (ModelWork *work, const ModelDecision *decision, gboolean *out_is_done
         = "how much is stored is not known yet; it is counted within a minute, and then the model is fetched";
       g_mutex_lock (&self->lock);
       g_hash_table_add (self->awaits_usage, g_strdup (work->key));
+      if (self->books.is_known) /* since it was looked at */
+        work->again_ms = 1;
       g_mutex_unlock (&self->lock);
     }
   return model_write_status (work, &wish, error);
@@ -253,8 +255,8 @@ act_start_worker (ModelWork *work, const ModelDecision *decision, gboolean *out_
   gboolean started = model_start_worker (work, &is_new, error);
   if (!started || !is_new)
     {
-      *out_is_done = started && work->again_ms > 0;
-      if (work->pod == NULL && !started)
+      *out_is_done = FALSE;
+      if (work->pod == NULL)
         worker_slots_set (work->controller->slots, pod, FALSE);
       return started;
     }

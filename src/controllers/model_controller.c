@@ -43,8 +43,12 @@ model_changed (const KubeObject *before, const KubeObject *now, gpointer data, g
   if (now == NULL || is_stored (before) != is_stored (now))
     g_atomic_int_set (&self->inventory_is_due, TRUE);
   enqueue (self, &owner);
-  if (now == NULL && g_atomic_int_get (&self->is_leading))
-    model_queue_orphan (self, &owner);
+  if (now != NULL || !g_atomic_int_get (&self->is_leading))
+    return;
+  g_mutex_lock (&self->lock);
+  g_hash_table_remove (self->damaged, owner.uid);
+  g_mutex_unlock (&self->lock);
+  model_queue_orphan (self, &owner);
 }
 
 static void
@@ -353,13 +357,13 @@ reconcile (Ctx *term, ModelController *self, const char *key, gint64 *out_again_
 static void
 plan_next (ModelController *self, const char *key, gboolean done, gint64 again_ms, GError *error, Ctx *term)
 {
+  g_autofree char *copy = NULL;
+  ModelOwner owner = { 0 };
   if (done)
     work_queue_forget (self->queue, key);
-  else if (ctx_check (term, NULL))
-    {
-      gboolean is_usual = am_error_is (error, AM_ERROR_ABORTED);
-      am_log (term, is_usual ? AM_LOG_DEBUG : AM_LOG_WARNING, "tried again", "key", key, "err", error->message, NULL);
-    }
+  else if (ctx_check (term, NULL) && parse_key (key, &owner, &copy))
+    am_log (term, am_error_is (error, AM_ERROR_ABORTED) ? AM_LOG_DEBUG : AM_LOG_WARNING, "tried again", "kind",
+            owner.kind, "namespace", owner.namespace, "name", owner.name, "err", error->message, NULL);
   if (again_ms > 0)
     work_queue_add_after (self->queue, key, again_ms);
   else if (!done)

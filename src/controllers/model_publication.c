@@ -72,13 +72,17 @@ refuse (ModelWork *work, const GError *problem, GError **error)
 {
   g_autofree char *now = time_text_now ();
   g_autoptr (yyjson_mut_doc) patch = cleanup_state_damage_patch (now);
+  g_autofree char *message = g_strdup_printf (
+    "%s; delete models that nobody needs, or ask the administrator for more room, "
+    "and create the object anew",
+    problem->message);
   StatusWish wish = { .situation = MODEL_AT_FAILED,
                       .reason = "InsufficientStorage",
-                      .message = problem->message,
+                      .message = message,
                       .source_type = work->source.type };
   if (!patch_cleanup (work, patch, error) || !model_write_status (work, &wish, error))
     return FALSE;
-  model_say (work, EVENT_WARNING, "PublicationFailed", "%s", problem->message);
+  model_say (work, EVENT_WARNING, "PublicationFailed", "%s", message);
   return TRUE;
 }
 
