@@ -18,13 +18,14 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import controller_measures  # noqa: E402
 import data  # noqa: E402
 import hub_measures  # noqa: E402
 import measures  # noqa: E402
 from harness import tools  # noqa: E402
 from measures import OURS, PEER  # noqa: E402
 
-MEASURES = measures.MEASURES + hub_measures.MEASURES
+MEASURES = measures.MEASURES + hub_measures.MEASURES + controller_measures.MEASURES
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
@@ -97,8 +98,9 @@ HEADINGS = {
     "ru": ("Мера", "С чем сравнено", "У нас", "У них", "Единица", "Отношение", "Порог", "Выполнено", "да", "нет"),
 }
 UNITS_RU = {"CPU-s/GiB": "с процессора/ГиБ", "s": "с", "ms": "мс", "MiB": "МиБ", "of logical": "от логического",
-            "requests/GiB": "запросов/ГиБ"}
-PEERS_RU = {"ours, 16 of 256 MiB": "мы сами, 16 по 256 МиБ", "ours, 2 GiB": "мы сами, 2 ГиБ", "full copy": "полная копия"}
+            "requests/GiB": "запросов/ГиБ", "requests": "запросов", "writes": "записей"}
+PEERS_RU = {f"{controller_measures.RUNTIME}, create only": f"{controller_measures.RUNTIME}, только создание",
+            "ours, 16 of 256 MiB": "мы сами, 16 по 256 МиБ", "ours, 2 GiB": "мы сами, 2 ГиБ", "full copy": "полная копия"}
 
 
 def markdown(results, language):
@@ -131,7 +133,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=tools.ROOT / "build" / "bench",
                         help="folder for data, stores and results (default: build/bench)")
     parser.add_argument("--only", nargs="+", metavar="MEASURE", help="these measures; * stands for anything")
-    parser.add_argument("--runs", type=int, help="runs a side (default: 5; 3 with a hub or a bucket, 21 for a start)")
+    parser.add_argument("--runs", type=int, help="runs a side (default: 5; 3 with a hub or a bucket, 21 for a start; 1 to 7 with a controller)")
     parser.add_argument("--quick", action="store_true", help="one run of small sizes, to see that it works")
     parser.add_argument("--list", action="store_true", help="the measures")
     parser.add_argument("--print", action="store_true", help="print the last results, run nothing")

@@ -42,6 +42,7 @@ class Bench:
         self.program, self.folder, self.data = program, folder, data
         self.extras = {}  # what else a scenario saw, for the JSON
         self.stores = {}  # prepared once and only read
+        self.planes = {}  # API servers, started when first asked for
         self.stack = contextlib.ExitStack()  # what stays until the end
         self.weed = self.hub_server = None  # started when first asked for
         self.n_scratches = 0

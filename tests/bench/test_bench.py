@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tools")]
 
 import bench  # noqa: E402
+import controller_measures  # noqa: E402
 import data  # noqa: E402
 import far_hub  # noqa: E402
 import make_weights  # noqa: E402
@@ -122,8 +123,13 @@ def test_table(language):
     assert len(lines) == len(bench.MEASURES) + 2 and len({line.count("|") for line in lines}) == 1
 
 
+@pytest.mark.parametrize(("n", "percent", "value"), [(200, 99, 198), (200, 50, 100), (10, 99, 10), (1, 99, 1)])
+def test_percentile(n, percent, value):
+    assert controller_measures.percentile(reversed(list(range(1, n + 1))), percent) == value
+
+
 def test_measures_run(tmp_path):
-    names = ["start", "hub-push", "hub-push-cpu"]
+    names = ["start", "hub-push", "hub-push-cpu", "controller-start"]
     subprocess.run([sys.executable, HERE / "bench.py", "--quick", "--only", *names, "--program", tools.program(), "--out", tmp_path],
                    check=True)
     results = json.loads((tmp_path / "results-quick.json").read_text())

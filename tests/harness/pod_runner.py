@@ -93,11 +93,13 @@ class Volumes:
 
     def mapped(self, container, text):
         """`text` with the paths that the container would see made those of the folders."""
-        for mount in sorted(container.get("volumeMounts", []), key=lambda mount: -len(mount["mountPath"])):
-            inside = mount["mountPath"].rstrip("/")
-            outside = str(self.folder / mount["name"]) + (f"/{mount['subPath']}" if mount.get("subPath") else "")
-            text = re.sub(rf"(?<![\w/.-]){re.escape(inside)}(?=/|&|$)", outside, text)
-        return text
+        folders = {}
+        for mount in container.get("volumeMounts", []):
+            folders[mount["mountPath"].rstrip("/")] = str(self.folder / mount["name"]) + (f"/{mount['subPath']}" if mount.get("subPath") else "")
+        if not folders:
+            return text
+        inside = "|".join(map(re.escape, sorted(folders, key=len, reverse=True)))
+        return re.sub(rf"(?<![\w/.-])({inside})(?=/|&|$)", lambda found: folders[found[1]], text)
 
     def environment(self, container):
         found = {}

@@ -42,6 +42,11 @@ def of_cluster(name):
     return _printed_by("cluster/build", name)
 
 
+def controller_peer():
+    """The program that the controller is measured against."""
+    return _printed_by("../bench/peer/build")
+
+
 def real_model():
     """Folder of a small real model."""
     return _printed_by("real-model")
