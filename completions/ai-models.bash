@@ -6,7 +6,7 @@ _ai_models ()
   local options= values= kinds= words= kind i n=0 line=${COMP_LINE:0:COMP_POINT} typed
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller publish upload-gateway completion --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "push pull inspect verify list rm copy serve controller publish materialize upload-gateway completion --help --version" -- "$word"))
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -184,6 +184,24 @@ _ai_models ()
       esac
       options="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-plain-http --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --json --quiet --verbose --log-format --help --version"
       values="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --log-format"
+      kinds=""
+      ;;
+    materialize)
+      case $before in
+        --registry) COMPREPLY=(); return ;;
+        --registry-ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --artifact) COMPREPLY=(); return ;;
+        --grant-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --volume) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --expected-bytes) COMPREPLY=(); return ;;
+        --patience) COMPREPLY=(); return ;;
+        --stale-after) COMPREPLY=(); return ;;
+        --termination-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
+      esac
+      options="--registry --registry-ca-file --registry-plain-http --artifact --grant-file --volume --expected-bytes --patience --stale-after --termination-file --log-level --json --quiet --verbose --log-format --help --version"
+      values="--registry --registry-ca-file --artifact --grant-file --volume --expected-bytes --patience --stale-after --termination-file --log-level --log-format"
       kinds=""
       ;;
     upload-gateway)

@@ -33,6 +33,9 @@ static const struct {
   { "MANIFEST_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "NAME_UNKNOWN", 0, "`ai-models list` shows what there is" },
   { "DirectoryInUse", 0, "choose another directory, or replace it with --force" },
+  { "GrantExpired", 0, NULL },
+  { "RegistryAway", 0, NULL },
+  { "VolumeStale", 0, NULL },
   { "ProxyLogin", 0, NULL }, /* their messages say it */
   { "ProxyRefused", 0, NULL },
   { "HubUnauthorized", 0, NULL },

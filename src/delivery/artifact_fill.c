@@ -73,7 +73,7 @@ by_size (gconstpointer a, gconstpointer b)
   return x_size < y_size ? -1 : x_size > y_size;
 }
 
-/* What may be in the directory in the end. */
+/* What the directory may hold: in the end, and before that the archives as well. */
 static void
 list_wanted_files (Fill *self)
 {
@@ -83,10 +83,21 @@ list_wanted_files (Fill *self)
     {
       ModelpackLayer *layer = &g_array_index (self->artifact->model->layers, ModelpackLayer, i);
       g_ptr_array_add (self->order, layer);
-      if (layer->codec == MODELPACK_RAW)
-        g_hash_table_add (self->wanted, g_strdup (layer->path));
+      g_hash_table_add (self->wanted, layer_file_name (layer));
     }
   g_ptr_array_sort (self->order, by_size);
+}
+
+static void
+forget_archives (Fill *self)
+{
+  for (guint i = 0; i < self->order->len; i++)
+    {
+      const ModelpackLayer *layer = self->order->pdata[i];
+      g_autofree char *name = spool_name (layer);
+      if (layer->codec != MODELPACK_RAW)
+        g_hash_table_remove (self->wanted, name);
+    }
 }
 
 static gboolean
@@ -129,8 +140,11 @@ run (Ctx *ctx, Fill *self, GError **error)
 {
   list_wanted_files (self);
   transfer_plan (self->source.events, self->artifact->total_bytes, self->order->len);
-  return workers_run (ctx, N_FILES_AT_ONCE, fetch_layers, self, error) && unpack_archives (ctx, self, error)
-         && growing_dir_keep_only (self->dir, self->wanted, error) && ctx_check (ctx, error)
+  if (!growing_dir_keep_only (self->dir, self->wanted, error)
+      || !workers_run (ctx, N_FILES_AT_ONCE, fetch_layers, self, error) || !unpack_archives (ctx, self, error))
+    return FALSE;
+  forget_archives (self);
+  return growing_dir_keep_only (self->dir, self->wanted, error) && ctx_check (ctx, error)
          && growing_dir_sync (self->dir, error);
 }
 

@@ -159,9 +159,9 @@ keep_only_below (GrowingDir *self, const char *folder, GHashTable *paths, int de
     {
       g_autofree char *path = *folder == '\0' ? g_strdup (name) : g_strdup_printf ("%s/%s", folder, name);
       g_autofree char *place = g_build_filename (self->path, path, NULL);
-      if (lstat (place, &info) < 0 || g_hash_table_contains (paths, path))
+      if (lstat (place, &info) < 0 || (S_ISREG (info.st_mode) && g_hash_table_contains (paths, path)))
         continue;
-      gboolean is_folder = S_ISDIR (info.st_mode) && depth < MAX_FOLDER_DEPTH;
+      gboolean is_folder = S_ISDIR (info.st_mode) && depth < MAX_FOLDER_DEPTH && !g_hash_table_contains (paths, path);
       if (is_folder && !keep_only_below (self, path, paths, depth + 1, error))
         return FALSE;
       /* A folder goes only when nothing in it was wanted. */

@@ -16,7 +16,8 @@ const char *growing_dir_path (const GrowingDir *self);
 gboolean growing_dir_check_space (GrowingDir *self, guint64 total_bytes, GError **error);
 /* Opens or creates a file for reading and writing, with the folders above it. Never follows a link. -1: an error. */
 int growing_dir_open_file (GrowingDir *self, const char *path, GError **error);
-/* Removes whatever is not among `paths` (a set of char *): leftovers of a run that was killed. */
+/* Removes whatever is not a regular file among `paths` (a set of char *), or a folder of one: leftovers of a run that was
+ * killed, and what others put in the way. */
 gboolean growing_dir_keep_only (GrowingDir *self, GHashTable *paths, GError **error);
 /* Syncs the folders; files are synced by who wrote them. */
 gboolean growing_dir_sync (GrowingDir *self, GError **error);

@@ -1,9 +1,6 @@
 """Reading with a signed grant: one artifact of one repository, for a while, counted."""
 
 import base64
-import hashlib
-import hmac
-import json
 import re
 import subprocess
 import time
@@ -11,24 +8,8 @@ import time
 import pytest
 from conftest import WRITER
 from harness import clients, servers, tools
+from harness.grants import SALT, grant
 from test_users import basic
-
-SALT = "a-salt-of-the-tests"
-
-
-def b64(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def grant(digest, repository="team/model", salt=SALT, **more):
-    """A token as the controller makes it."""
-    now = int(time.time())
-    claims = {"v": 1, "jti": "grant-1", "purpose": "shared-pvc", "repository": repository, "digest": digest, "expectedBytes": 1,
-              "iat": now, "exp": now + 600, "subject": {"namespace": "apps", "name": "job-1"}, **more}
-    key = hmac.new(salt.encode(), b"ai-models/read-grant/v1", hashlib.sha256).digest()
-    body = b64(json.dumps(claims).encode())
-    return f"{body}.{b64(hmac.new(key, body.encode(), hashlib.sha256).digest())}"
-
 
 def bearer(token):
     return {"Authorization": f"Bearer {token}"}

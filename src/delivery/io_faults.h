@@ -1,0 +1,24 @@
+/* File operations that fail, for tests: this program's own open, write, rename and so on stand in place of the C library's, count
+ * those below one folder, and make the n-th of a kind fail or kill the process. Test code only. */
+#pragma once
+
+#include <glib.h>
+
+typedef enum {
+  IO_OPEN,
+  IO_MKDIR,
+  IO_READ,
+  IO_WRITE,
+  IO_TRUNCATE,
+  IO_SYNC,
+  IO_RENAME,
+  IO_REMOVE,
+  N_IO_KINDS,
+} IoKind;
+
+/* From now on: the n-th operation (1 the first) of `kind` below `folder` fails with `number`. N_IO_KINDS: of any kind. */
+void io_faults_arm (const char *folder, IoKind kind, guint nth, int number);
+/* The same with the end of the process, at once, in place of the operation. */
+void io_faults_arm_death (const char *folder, guint nth);
+/* Operations of each kind since it was armed; nothing fails from now on. */
+void io_faults_disarm (guint out_counts[N_IO_KINDS]);
