@@ -87,6 +87,9 @@ static const PublicationVeil phrases[] = {
   { "give a token of that account with --token-file or HF_TOKEN",
     "name a Secret with a token of that account in spec.source.authSecretRef" },
   { "give a token with --token-file or HF_TOKEN", "name a Secret with a token in spec.source.authSecretRef" },
+  { "name the one wanted, or a URL of its folder or file",
+    "let spec.source.url lead to its folder or file (.../tree/REVISION/FOLDER, .../blob/REVISION/FILE), or upload the one "
+    "that is wanted" },
   { "or give a token, which allows more",
     "or name a Secret with a token in spec.source.authSecretRef, which allows more" },
   { "A proxy is named by https_proxy, a mirror by HF_ENDPOINT",

@@ -292,7 +292,7 @@ def test_refused_sources(job, hub, tmp_path):
     failure(from_hub(job, hub, "owner/gated"), "gated", "accept its terms", "spec.source.authSecretRef")
     failure(from_hub(job, hub, "owner/private"), "private", "spec.source.authSecretRef")
     failure(from_hub(job, hub, "owner/missing"), "check the name")
-    failure(from_hub(job, hub, "owner/both"), "Safetensors and GGUF")
+    failure(from_hub(job, hub, "owner/both"), "Safetensors and GGUF", "spec.source.url")
     failure(from_hub(job, hub, "owner/empty"), "no supported model")
     failure(from_hub(job, hub, "owner/broken"), "model.safetensors")
     failure(job("https://example.com/owner/name"), "models are not read from", reason="UnsupportedSource")
