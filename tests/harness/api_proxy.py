@@ -87,6 +87,7 @@ class Http1Front:
                         await task
                     continue
                 if task is gone:
+                    task.exception()  # of a connection that broke; it is over in any case
                     answering.cancel()
             await answering
 
@@ -254,6 +255,7 @@ class ApiProxy:
         self.plane, self.address, self.target = plane, plane.address, plane.port
         self.lock, self.faults, self.log = threading.Lock(), [], []
         self.idle, self.watches, self.port, self.versions = [], set(), None, set()
+        self.lag = 0  # seconds by which what watches tell comes late
         self.backend_tls = ssl.create_default_context(cafile=str(plane.authority.certificate))
         self.front_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.front_tls.load_cert_chain(*map(str, plane.authority.issue(f"proxy-{id(self)}", "/CN=proxy", "IP:127.0.0.1")))
@@ -275,7 +277,7 @@ class ApiProxy:
 
     def heal(self):
         with self.lock:
-            self.faults = []
+            self.faults, self.lag = [], 0
 
     def mark(self):
         """For counted()."""
@@ -294,7 +296,7 @@ class ApiProxy:
         """Ends all watches, after an event ERROR that says so when `last_words` is "410"."""
         def cut():
             for task in list(self.watches):
-                task.last_words = last_words
+                task.is_cut, task.last_words = True, last_words
                 task.cancel()
 
         self.loop.call_soon_threadsafe(cut)
@@ -381,17 +383,18 @@ class ApiProxy:
 
     async def forward_watch(self, front, entry, method, target, headers):
         backend, task = Backend(self), asyncio.current_task()
-        task.last_words = None
+        task.is_cut, task.last_words = False, None
         self.watches.add(task)
         try:
             entry["status"], headers = await backend.send(method, target, headers, b"")
             await front.start(entry["status"], headers)
-            async for block in backend.blocks():
-                await front.data(block)
+            await self.pass_late(backend.blocks(), front)
             await front.end()
         except (OSError, asyncio.IncompleteReadError) as error:
             raise Cut from error
         except asyncio.CancelledError:
+            if not task.is_cut:
+                raise
             if task.last_words == "410":
                 told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old resource version"}
                 await front.data(json.dumps({"type": "ERROR", "object": told}).encode() + b"\n")
@@ -400,6 +403,26 @@ class ApiProxy:
         finally:
             self.watches.discard(task)
             backend.close()
+
+    async def pass_late(self, blocks, front):
+        """Each block `lag` seconds after it came."""
+        came = asyncio.Queue()
+
+        async def receive():
+            try:
+                async for block in blocks:
+                    came.put_nowait((self.loop.time(), block))
+            finally:
+                came.put_nowait((0, None))
+
+        receiving = asyncio.ensure_future(receive())
+        try:
+            while (entry := await came.get())[1] is not None:
+                await asyncio.sleep(max(0, entry[0] + self.lag - self.loop.time()))
+                await front.data(entry[1])
+            await receiving
+        finally:
+            receiving.cancel()
 
     # Its life
 

@@ -164,9 +164,9 @@ class ControlPlane:
         self.wait_ready()
         return self
 
-    def restart_api_server(self):
+    def restart_api_server(self, how=signal.SIGTERM):
         """Its memory of what changed begins anew."""
-        self.api_server.stop()
+        self.api_server.stop(how)
         self.api_server.start()
         self.wait_ready()
 

@@ -26,6 +26,7 @@ KINDS = {
     "Model": ("/apis/ai.deckhouse.io/v1alpha1", "models", True), "ClusterModel": ("/apis/ai.deckhouse.io/v1alpha1", "clustermodels", False),
     "ModelCatalogSource": ("/apis/ai.deckhouse.io/v1alpha1", "modelcatalogsources", False),
 }
+RESTART_TIMEOUT = 30  # s that the API server may be down
 MERGE, JSON_PATCH, APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
 
 
@@ -55,7 +56,7 @@ class Watch:
         try:
             self.connection.request("GET", self.path)
             answer = self.connection.getresponse()
-            while line := answer.readline():
+            while answer.status == 200 and (line := answer.readline()):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     return
@@ -83,21 +84,31 @@ class Api:
         return http.client.HTTPSConnection(self.address, self.port, timeout=timeout, context=self.context)
 
     def raw(self, method, path, body=None, kind="application/json", headers=None):
-        """Status and bytes. A connection that ended between two requests is replaced."""
-        content = None if body is None else json.dumps(body).encode()
+        """Status and bytes. A connection that ended between two requests is replaced, and a server that starts anew is waited for."""
+        content, end = None if body is None else json.dumps(body).encode(), time.monotonic() + RESTART_TIMEOUT
         while True:
             is_new = getattr(self.own, "connection", None) is None
-            if is_new:
-                self.own.connection = self.connect()
             try:
+                if is_new:
+                    self.own.connection = self.connect_within(end)
                 self.own.connection.request(method, path, content, {"Content-Type": kind, **(headers or {})})
                 answer = self.own.connection.getresponse()
                 return answer.status, answer.read()
             except (OSError, http.client.HTTPException):
-                self.own.connection.close()
                 self.own.connection = None
                 if is_new:
                     raise
+
+    def connect_within(self, end):
+        while True:
+            connection = self.connect()
+            try:
+                connection.connect()
+                return connection
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
     def ask(self, method, path, body=None, kind="application/json"):
         """Status and document, whatever it is."""

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import threading
 import time
+import traceback
 
 from . import kube_api, tools
 
@@ -159,7 +160,7 @@ class RunningPod:
             if not self.is_lost:
                 self.remove_if_deleted()
         except Exception as error:  # noqa: BLE001: a fault of the harness must be seen
-            self.runner.faults.append(f"{self.name}: {error!r}")
+            self.runner.faults.append(f"{self.name}: {error!r} {traceback.format_exc()[-600:]}")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.runner.ended(self)
@@ -342,7 +343,8 @@ class PodRunner:
             self.watch = self.api.watch("Pod", self.namespace)
             for kind, thing in self.watch:
                 self.take(kind, {"kind": "Pod", **thing})
-            self.drop_unseen()
+            with contextlib.suppress(OSError, kube_api.ApiError):  # the API server may be starting anew
+                self.drop_unseen()
             time.sleep(0.02)
 
     def drop_unseen(self):

@@ -23,6 +23,7 @@ class SmallS3(LocalServer):
     def __init__(self, *lacks):
         self.lacks, self.objects, self.lock, self.requests = set(lacks), {}, threading.Lock(), []
         self.uploads = {}  # id -> key, headers, Unix time, parts
+        self.after = None  # called with the method once a request has been carried out, before its answer
         self.completions_to_fail = []  # of the next completions, each as "error" (inside a 200) or "lose" (done, but 500 is said)
         super().__init__()
 
@@ -37,6 +38,8 @@ class SmallS3(LocalServer):
         with self.lock:
             self.requests.append((handler.command, handler.path))
             status, headers, content = self.answer(handler.command, key, query, handler.headers, body)
+        if self.after is not None:
+            self.after(handler.command)
         handler.send_response_only(status)
         handler.send_header("Date", email.utils.formatdate(usegmt=True))
         for name, value in headers.items():

@@ -7,10 +7,28 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import control_plane  # noqa: E402
+from harness import control_plane, deployment  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     with control_plane.ControlPlane(tmp_path_factory.mktemp("control-plane")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def module(cluster, tmp_path_factory):
+    """The module at work: deployment.Deployment."""
+    with deployment.Deployment(cluster, tmp_path_factory.mktemp("module")) as module:
+        yield module
+
+
+@pytest.fixture(autouse=True)
+def sound(request):
+    """A test that uses the module leaves it as it found it: parts that run, nothing that fails on purpose."""
+    if "module" not in request.fixturenames:
+        yield
+        return
+    module = request.getfixturevalue("module")
+    yield
+    module.heal()

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -89,6 +90,13 @@ def test_watches_end(proxy, kubeconfig, api, cluster):
             proxy.cut_watches(last_words)
             rest = watch.stdout.read()
             assert ("Expired" in rest) == (last_words is not None), rest
+
+
+def test_watches_are_late(proxy, kubeconfig, api, cluster):
+    proxy.lag = 0.5
+    begin = time.monotonic()
+    done = curl(kubeconfig, proxy, api, cluster, "/api/v1/namespaces/default/serviceaccounts?watch=1&resourceVersion=0&timeoutSeconds=1")
+    assert '"ADDED"' in done.stdout and done.stdout.endswith("200") and time.monotonic() - begin > 1
 
 
 def test_a_stopped_client_ends_its_watch(proxy, kubeconfig, api, cluster):
