@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON = $$(tests/tools/python-env)
 
-.PHONY: all demo test bench fuzz soak valgrind cluster cluster-down demo-cluster install clean
+.PHONY: all demo test bench fuzz soak soak-models valgrind cluster cluster-down demo-cluster install clean
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -30,6 +30,10 @@ fuzz:
 soak: all
 	tools/install-deps --test
 	$(PYTHON) tests/crash/sweep.py --program $(BUILD)/src/main/ai-models --kills 400 $(ARGS)
+
+soak-models: all
+	tools/install-deps --test --cluster
+	AI_MODELS=$(BUILD)/src/main/ai-models $(PYTHON) tests/crash/model_sweep.py $(ARGS)
 
 valgrind:
 	tools/run-tests --only memcheck
