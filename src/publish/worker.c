@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "publish/worker_private.h"
 
+#define RELEASE_TIMEOUT_MS 3000
 #define INTERRUPTED "told to end before the model was stored; it goes on where it stopped"
 
 static const struct {
@@ -97,6 +98,16 @@ fill_result (Worker *self)
   resolved_model_of_profile (profile, self->result.source_type, &self->result.resolved);
 }
 
+/* What was set aside for a model that will not come; otherwise the inventory finds it. */
+static void
+release_room (Ctx *ctx, const Worker *self)
+{
+  g_autoptr (GError) problem = NULL;
+  g_autoptr (Ctx) bounded = ctx_new_child (ctx, RELEASE_TIMEOUT_MS);
+  if (self->ledger != NULL && !ledger_store_release (bounded, self->ledger, self->order->owner.uid, &problem))
+    am_ignore (&problem, "the controller's next inventory releases it");
+}
+
 /* What the controller reads of the end: `problem` NULL for a result. */
 static gboolean
 tell_end (Worker *self, const GError *problem, const char *reason, GError **error)
@@ -126,7 +137,9 @@ worker_run (Ctx *parent, const WorkerOrder *order, KubeClient *client, const Wor
     worker_persist (ctx, &self, party_of (order, steps[i].party), steps[i].step, &reason, &problem);
   if (problem == NULL)
     fill_result (&self);
-  else
+  else if (reason != NULL)
+    release_room (ctx, &self);
+  if (problem != NULL)
     am_log_error (ctx, reason != NULL ? "the publication failed" : "interrupted", "reason", reason, "err",
                   problem->message, NULL);
   if (!tell_end (&self, problem, reason, error))

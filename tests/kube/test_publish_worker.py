@@ -320,6 +320,7 @@ def confirmed(**more):
 
 def test_storage_reservation(job, hub, api, tmp_path):
     hub.add("owner/name", write_model(tmp_path / "model"))
+    hub.add("owner/other", write_model(tmp_path / "other", random_tensors(9)))
     with books(api, confirmed()) as read:
         failure(from_hub(job, hub, books=BOOKS, options=("--capacity-limit", "70Mi")), "artifact storage capacity exceeded", "limit=73400320",
                 reason="InsufficientStorage")
@@ -329,6 +330,10 @@ def test_storage_reservation(job, hub, api, tmp_path):
         entry = read()["reservations"][work.uid]
         assert entry["owner"] == {"kind": "Model", "name": "tiny", "namespace": TEAM, "uid": work.uid}
         assert 76 * MIB < entry["sizeBytes"] < 77 * MIB
+        hub.fail("large", times=1000, corrupt=5 * MIB)
+        work = from_hub(job, hub, "owner/other", books=BOOKS, options=("--capacity-limit", "200Mi"))
+        failure(work, "do not match the SHA-256")
+        assert work.uid not in read()["reservations"]
 
 
 def test_unknown_storage_usage_is_waited_out(job, hub, api, tmp_path):
