@@ -11,7 +11,7 @@ typedef struct {
   GStringChunk *texts;  /* of what follows: the objects themselves are large */
   GArray *artifacts;    /* LedgerArtifact */
   GHashTable *stored;   /* uids of those */
-  GHashTable *expected; /* uids that may have reservations */
+  GHashTable *expected; /* uids on their way: they may have reservations, and a record that no status tells yet */
   GString *blocking;    /* names of models whose record cannot be written */
   guint n_blocking;
 } Inventory;
@@ -86,6 +86,14 @@ is_in (const char *uid, gpointer data)
   return uid != NULL && g_hash_table_contains (data, uid);
 }
 
+/* The books are written before the status, and the cache shows that later still: a model on its way keeps its record. */
+static gboolean
+may_be_stored (const char *uid, gpointer data)
+{
+  const Inventory *self = data;
+  return is_in (uid, self->stored) || is_in (uid, self->expected);
+}
+
 static gboolean
 edit_books (StorageLedger *ledger, gpointer data, GError **error)
 {
@@ -93,7 +101,7 @@ edit_books (StorageLedger *ledger, gpointer data, GError **error)
   g_autofree char *now = time_text_now ();
   guint n_changed = storage_ledger_record (ledger, (const LedgerArtifact *) (gpointer) self->artifacts->data,
                                            self->artifacts->len, now);
-  n_changed += storage_ledger_drop_artifacts (ledger, is_in, self->stored);
+  n_changed += storage_ledger_drop_artifacts (ledger, may_be_stored, self);
   n_changed += storage_ledger_drop_reservations (ledger, is_in, self->expected);
   if (self->n_blocking == 0 && (n_changed > 0 || !storage_ledger_is_confirmed (ledger)))
     storage_ledger_confirm (ledger, now, self->controller->settings->identity, self->artifacts->len);

@@ -222,6 +222,26 @@ def test_an_upload_that_is_too_large(module, tmp_path):
         models.gone(model)
 
 
+def published(module, model):
+    books = module.api.get("ConfigMap", deployment.NAMESPACE, deployment.LEDGER)
+    return books is not None and any(model.uid in json.loads(text).get("published", {}) for text in books["data"].values())
+
+
+def test_the_books_keep_what_the_caches_do_not_show_yet(module):
+    """An inventory that sees a model's state of before it was Ready does not take its record for a lost one's."""
+    with module.reconfigured("--inventory-interval-s", 1):
+        module.controllers[0].proxy.lag = 2
+        model = module.apply({"url": models.url(models.add_repository(module))})
+        model.wait(lambda: published(module, model))
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            assert published(module, model)
+            time.sleep(0.1)
+        model.wait_phase("Ready")
+        module.controllers[0].proxy.heal()
+        models.gone(model)
+
+
 # Uploads
 
 
