@@ -36,16 +36,13 @@ def upload(installed, name):
 @pytest.fixture
 def lived(installed):
     """The module after a life of models. That of the other tests, if they ran; else a short one."""
-    if installed.rights.made_roles():
+    if len(installed.rights.made_roles()) > 2:
         return installed
     installed.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "default"}, "stringData": {"token": "hf_good"}},
                     *({"apiVersion": "ai.deckhouse.io/v1alpha1", "kind": "Model", "metadata": {"name": name, "namespace": "default"}, "spec": {"source": source}}
                       for name, source in SOURCES.items()),
                     {"apiVersion": "ai.deckhouse.io/v1alpha1", "kind": "ClusterModel", "metadata": {"name": "tiny"},
                      "spec": {"source": {"url": f"https://ollama.com/{outside.OLLAMA_MODEL}"}}})
-    uid = installed.get("model", "hub", "default")["metadata"]["uid"]
-    installed.wait("a worker", lambda: installed.get("pod", f"ai-model-publish-{uid}", installed.namespace))
-    installed.kubectl("delete", "pod", f"ai-model-publish-{uid}", "-n", installed.namespace)  # it is started again, and that is told again
     upload(installed, "upload")
     for kind, name, place in (("Model", "hub", "default"), ("Model", "upload", "default"), ("ClusterModel", "tiny", None)):
         installed.wait_phase(kind, name, "Ready", place)
@@ -68,6 +65,27 @@ def test_metrics_for_whom_the_role_is_bound_to(installed, tmp_path):
     told = installed.wait("metrics", lambda: (told := ask()).endswith("200") and told)
     assert "d8_ai_models_storage_accounting_ledger_confirmed 1" in told and "d8_ai_models_storage_backend_limit_bytes" in told
     installed.kubectl("delete", "rolebinding", "may-read", "-n", installed.namespace)
+
+
+def test_what_is_damaged_is_fetched_again_and_told(installed):
+    installed.apply({"apiVersion": "ai.deckhouse.io/v1alpha1", "kind": "ClusterModel", "metadata": {"name": "damaged"},
+                     "spec": {"source": {"url": f"https://ollama.com/{outside.OLLAMA_MODEL}"}}})
+    before = installed.wait_phase("ClusterModel", "damaged", "Ready")
+    place = f"dmcr/docker/registry/v2/repositories/ai-models/catalog/cluster/damaged/{before['metadata']['uid']}/_manifests/"
+    keys = list(installed.outside.bucket.objects(place))
+    assert keys
+    for key in keys:
+        installed.outside.weed.client().delete_object(Bucket=installed.outside.bucket.name, Key=key)
+
+    def told():
+        return {event["reason"]: event.get("count", 1) for event in installed.list("events", "default")
+                if event["involvedObject"].get("uid") == before["metadata"]["uid"]}
+
+    installed.wait("the damage is seen, and what was fetched once is fetched again",
+                   lambda: "ArtifactDamaged" in told() and told()["RemoteFetchStarted"] == 2)
+    after = installed.wait_phase("ClusterModel", "damaged", "Ready")
+    assert after["status"]["artifact"]["digest"] == before["status"]["artifact"]["digest"] and list(installed.outside.bucket.objects(place))
+    installed.kubectl("delete", "clustermodel", "damaged", "--timeout=60s")
 
 
 def test_every_right_was_used_and_none_was_missing(lived):

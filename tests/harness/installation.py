@@ -28,7 +28,7 @@ def values(told, **settings):
     """Values of the chart for what is outside (Outside.told()). `settings` are merged into them, as `aiModels`."""
     return {"aiModels": merge({
         "artifacts": {"bucket": told["bucket"], "endpoint": told["s3"], "credentialsSecretName": CREDENTIALS},
-        "sources": {"huggingFace": {"endpoint": told["hub"]}, "ollama": {"registry": told["ollama"]}},
+        "sources": {"huggingFace": {"endpoint": told["hub"]}, "ollama": {"registry": told["ollama"]}, "ca": told["ca"]},
         "internal": {"image": IMAGE}}, settings)}
 
 
@@ -48,7 +48,7 @@ def prepare(cluster, told):
     """The namespace, and the bucket's credentials in it."""
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": RESTRICTED}},
                   {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": CREDENTIALS, "namespace": NAMESPACE},
-                   "stringData": {"accessKey": told["accessKey"], "secretKey": told["secretKey"]}})
+                   "stringData": {"accessKey": told["accessKey"], "secretKey": told["secretKey"], "ca.crt": told["ca"]}})
 
 
 def install(cluster, values, *options, timeout="120s", check=True):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a cluster finds outside: a bucket, a Hugging Face hub and Ollama's registry, on an address that Pods reach.
+"""What a cluster finds outside: a bucket, a Hugging Face hub and Ollama's registry, on an address that Pods reach. Bucket and registry
+speak TLS, with a certificate that only its owner vouches for, as a company's do.
 
 As a program: tests/harness/outside.py FOLDER ADDRESS. It writes FOLDER/outside.json once all is there, and ends with SIGTERM.
 With --gguf FILE it only writes a small GGUF file, to upload.
@@ -8,13 +9,14 @@ With --gguf FILE it only writes a small GGUF file, to upload.
 import json
 import pathlib
 import signal
+import ssl
 import sys
 import threading
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import buckets, tools  # noqa: E402
+from harness import buckets, servers, tools  # noqa: E402
 from servers import families, hf_hub, ollama  # noqa: E402
 
 BUCKET = "ai-models"
@@ -26,8 +28,13 @@ class Outside:
     """Use as a context. `weed`, `bucket`, `hub`, `ollama` are the servers themselves."""
 
     def __init__(self, folder, address):
-        self.weed = buckets.SeaweedFS(pathlib.Path(folder) / "weed", address=address)
-        self.hub, self.ollama = hf_hub.Hub(address=address), ollama.Registry(address=address)
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.certificate = servers.make_certificate(folder, address)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*self.certificate)
+        self.weed = buckets.SeaweedFS(folder / "weed", address=address, tls=self.certificate)
+        self.hub, self.ollama = hf_hub.Hub(address=address), ollama.Registry(address=address, tls=context)
         self.bucket = None
 
     def start(self):
@@ -44,7 +51,7 @@ class Outside:
 
     def told(self):
         """What an installation must know of it."""
-        return {"s3": self.weed.url, "bucket": BUCKET, "accessKey": self.weed.key, "secretKey": self.weed.secret,
+        return {"s3": self.weed.tls_url, "ca": self.certificate[0].read_text(), "bucket": BUCKET, "accessKey": self.weed.key, "secretKey": self.weed.secret,
                 "hub": self.hub.endpoint, "ollama": self.ollama.endpoint}
 
     def __enter__(self):
