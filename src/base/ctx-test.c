@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/ctx_wake.h"
 #include "base/error.h"
 
 #define LONG_MS 20000
@@ -159,6 +160,32 @@ append_field (const char *key, const char *value, gpointer data)
   g_string_append_printf (data, "%s=%s;", key, value);
 }
 
+/* Whoever polls by himself is woken by a cancellation anywhere above, before it or after he began. */
+static void
+test_wake_fds (void)
+{
+  for (guint depth = 1; depth <= CTX_MAX_WAKE_FDS + 1; depth += CTX_MAX_WAKE_FDS / 2)
+    {
+      g_autoptr (Ctx) root = ctx_new ();
+      g_autoptr (GPtrArray) line = g_ptr_array_new_with_free_func ((GDestroyNotify) ctx_unref);
+      struct pollfd fds[CTX_MAX_WAKE_FDS];
+      gboolean is_whole = FALSE;
+      for (guint i = 1; i < depth; i++)
+        g_ptr_array_add (line, ctx_new_child (i == 1 ? root : line->pdata[i - 2], -1));
+      Ctx *last = depth == 1 ? root : line->pdata[depth - 2];
+      g_assert_cmpuint (ctx_wake_fds (last, fds, &is_whole), ==, MIN (depth, CTX_MAX_WAKE_FDS));
+      g_assert_true (is_whole == (depth <= CTX_MAX_WAKE_FDS));
+      g_assert_cmpint (poll (fds, MIN (depth, CTX_MAX_WAKE_FDS), 0), ==, 0);
+      ctx_cancel (is_whole ? root : last);
+      g_assert_cmpint (poll (fds, MIN (depth, CTX_MAX_WAKE_FDS), 0), ==, 1);
+      g_assert_cmpuint (ctx_wake_fds (last, fds, &is_whole), ==, MIN (depth, CTX_MAX_WAKE_FDS));
+      g_assert_cmpint (poll (fds, MIN (depth, CTX_MAX_WAKE_FDS), 0), ==, 1);
+    }
+  gboolean is_whole = FALSE;
+  g_assert_cmpuint (ctx_wake_fds (NULL, NULL, &is_whole), ==, 0);
+  g_assert_true (is_whole);
+}
+
 static void
 test_fields (void)
 {
@@ -183,6 +210,7 @@ main (int argc, char **argv)
   g_test_add_func ("/ctx/sleep", test_sleep);
   g_test_add_func ("/ctx/wake-up", test_wake_up);
   g_test_add_func ("/ctx/signal", test_signal);
+  g_test_add_func ("/ctx/wake-fds", test_wake_fds);
   g_test_add_func ("/ctx/fields", test_fields);
   return g_test_run ();
 }

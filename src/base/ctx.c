@@ -7,9 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/ctx_wake.h"
 #include "base/error.h"
-
-#define MAX_DEPTH 16
 
 typedef struct {
   char *key;
@@ -172,18 +171,29 @@ ctx_event_fd (Ctx *self)
   return fresh;
 }
 
+guint
+ctx_wake_fds (Ctx *self, struct pollfd fds[CTX_MAX_WAKE_FDS], gboolean *out_is_whole)
+{
+  guint n_fds = 0;
+  *out_is_whole = TRUE;
+  for (Ctx *each = self; each != NULL; each = each->parent)
+    {
+      int fd = n_fds < CTX_MAX_WAKE_FDS ? ctx_event_fd (each) : -1;
+      if (fd >= 0)
+        fds[n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+      else
+        *out_is_whole = FALSE;
+    }
+  return n_fds;
+}
+
 gboolean
 ctx_sleep_ms (Ctx *self, gint64 duration_ms, GError **error)
 {
   gint64 end_us = g_get_monotonic_time () + MIN (MAX (duration_ms, 0), G_MAXINT / 2) * 1000;
-  struct pollfd fds[MAX_DEPTH];
-  nfds_t n_fds = 0;
-  for (Ctx *each = self; each != NULL && n_fds < MAX_DEPTH; each = each->parent)
-    {
-      int fd = ctx_event_fd (each);
-      if (fd >= 0)
-        fds[n_fds++] = (struct pollfd){ .fd = fd, .events = POLLIN };
-    }
+  struct pollfd fds[CTX_MAX_WAKE_FDS];
+  gboolean is_whole = FALSE;
+  guint n_fds = ctx_wake_fds (self, fds, &is_whole);
   for (;;)
     {
       if (!ctx_check (self, error))

@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/ctx_wake.h"
 #include "net/http_reply.h"
 
-#define POLL_MS 100 /* how late a cancellation may be noticed */
+#define POLL_MS 100 /* how late a cancellation may be noticed where nothing tells of it */
+#define IDLE_POLL_MS 10000
 #define MAX_HEADER_LINES 256
 #define MAX_HEADER_BYTES (256 * 1024)
 #define DEFAULT_REPLY_LIMIT (8 * 1024 * 1024)
@@ -261,6 +263,20 @@ pump_beside_others (HttpTransfer *self)
   return job.stalled ? fail_stalled (self) : job.code;
 }
 
+/* Until something can be done, or `left_us` are over. A watch waits for minutes: nothing wakes it in vain. */
+static void
+wait_for_bytes (HttpTransfer *self, gint64 left_us)
+{
+  struct pollfd wakes[CTX_MAX_WAKE_FDS];
+  struct curl_waitfd extra[CTX_MAX_WAKE_FDS];
+  gboolean is_whole = FALSE;
+  guint n_wakes = ctx_wake_fds (self->ctx, wakes, &is_whole);
+  for (guint i = 0; i < n_wakes; i++)
+    extra[i] = (struct curl_waitfd){ .fd = wakes[i].fd, .events = CURL_WAIT_POLLIN };
+  gint64 wait_ms = MIN (MIN (left_us / 1000 + 1, ctx_remaining_ms (self->ctx)), is_whole ? IDLE_POLL_MS : POLL_MS);
+  curl_multi_poll (self->handle->multi, extra, n_wakes, (int) MAX (wait_ms, 0), NULL);
+}
+
 /* Until done, cancelled, or without a byte for too long. The code is CURLE_OK when `abort` is set. */
 static CURLcode
 pump (HttpTransfer *self)
@@ -285,7 +301,7 @@ pump (HttpTransfer *self)
           curl_multi_remove_handle (self->handle->multi, self->handle->easy);
           return fail_stalled (self);
         }
-      curl_multi_poll (self->handle->multi, NULL, 0, (int) MIN (POLL_MS, ctx_remaining_ms (self->ctx)), NULL);
+      wait_for_bytes (self, last_us + self->no_progress_timeout_ms * 1000 - now_us);
     }
   CURLMsg *done = curl_multi_info_read (self->handle->multi, &n_left);
   CURLcode code = done != NULL ? done->data.result : CURLE_OK;
