@@ -60,7 +60,10 @@ yyjson_mut_val *
 metadata_map (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const char *name)
 {
   yyjson_mut_val *map = yyjson_mut_obj_get (metadata, name);
-  return yyjson_mut_is_obj (map) ? map : yyjson_mut_obj_add_obj (doc, metadata, name);
+  if (yyjson_mut_is_obj (map))
+    return map;
+  yyjson_mut_obj_remove_key (metadata, name); /* what is no map */
+  return yyjson_mut_obj_add_obj (doc, metadata, name);
 }
 
 /* A label's value ends in a letter or digit. */
