@@ -260,9 +260,12 @@ def main():
         print(f"seed {options.seed}", flush=True)
         sweep = Sweep(module, options)
         sweep.measure()
-        for part in options.only:
-            getattr(sweep, part)()
-        is_good = sweep.tell()
+        is_good = False
+        try:
+            for part in options.only:
+                getattr(sweep, part)()
+        finally:  # also when somebody has seen enough
+            is_good = sweep.tell()
     sys.exit(0 if is_good else 1)
 
 
