@@ -211,12 +211,13 @@ _ai_models ()
         --staging-store) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
         --accounting) COMPREPLY=(); return ;;
         --capacity-limit) COMPREPLY=(); return ;;
+        --max-uploads) COMPREPLY=(); return ;;
         --port-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--listen --namespace --staging-store --accounting --capacity-limit --port-file --log-level --json --quiet --verbose --log-format --help --version"
-      values="--listen -l --namespace -n --staging-store --accounting --capacity-limit --port-file --log-level --log-format"
+      options="--listen --namespace --staging-store --accounting --capacity-limit --max-uploads --port-file --log-level --json --quiet --verbose --log-format --help --version"
+      values="--listen -l --namespace -n --staging-store --accounting --capacity-limit --max-uploads --port-file --log-level --log-format"
       kinds=""
       ;;
     completion)

@@ -13,6 +13,9 @@
 #define MAX_CONNECTIONS 1024      /* all of them may come from one Ingress */
 #define MAX_TOKEN_BYTES 256
 #define BEARER "Bearer "
+#define MAX_UPLOADS 24 /* each holds a part of its file in memory */
+#define CROWD_RETRY_MS (10 * 1000)
+#define DRAIN_TIMEOUT_MS (50 * 1000)       /* a Pod is given a minute */
 #define UNKNOWN_USAGE_RETRY_MS (60 * 1000) /* the books are confirmed once a minute */
 
 static gboolean dispatch (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error);
@@ -52,6 +55,7 @@ static const struct {
   { REFUSED_LENGTH, 411, 0 },
   { HTTP_REASON_BODY_TOO_LARGE, 413, 0 },
   { "PartsUnsupported", 501, 0 },
+  { REFUSED_CROWD, 503, CROWD_RETRY_MS },
   { "StorageUsageUnknown", 503, UNKNOWN_USAGE_RETRY_MS },
   { "InsufficientStorage", 507, 0 },
 };
@@ -221,6 +225,7 @@ gateway_start (Ctx *ctx, const GatewayConfig *config, GError **error)
   self->ctx = ctx_ref (ctx);
   self->namespace = g_strdup (config->namespace);
   self->limit_bytes = config->limit_bytes;
+  self->max_uploads = (gint) MIN (config->max_uploads > 0 ? config->max_uploads : MAX_UPLOADS, MAX_CONNECTIONS);
   self->kube = config->kube;
   self->staging = config->staging;
   self->ledger = config->accounting != NULL
@@ -232,6 +237,7 @@ gateway_start (Ctx *ctx, const GatewayConfig *config, GError **error)
     .max_connections = MAX_CONNECTIONS,
     .max_connections_per_peer = MAX_CONNECTIONS,
     .progress_timeout_ms = PROGRESS_TIMEOUT_MS,
+    .drain_timeout_ms = DRAIN_TIMEOUT_MS,
     .routes = routes,
     .n_routes = G_N_ELEMENTS (routes),
     .service = self,

@@ -13,6 +13,7 @@ typedef struct {
   const char *namespace;      /* of the sessions and the books */
   const char *accounting;     /* ConfigMap with the books; NULL: nothing is booked, and no limit holds */
   guint64 limit_bytes;        /* of everything that is stored; 0: none */
+  guint max_uploads;          /* files that come through this process at once; 0: 24 */
   KubeClient *kube;           /* borrowed, as is `staging` */
   ObjectStore *staging;       /* keys "<uid>/<file>" */
 } GatewayConfig;

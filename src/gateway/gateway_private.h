@@ -11,6 +11,7 @@ struct Gateway {
   Ctx *ctx;
   char *namespace;
   guint64 limit_bytes;
+  gint max_uploads, n_uploads; /* the latter atomic */
   KubeClient *kube;
   ObjectStore *staging;
   LedgerStore *ledger; /* NULL: nothing is booked */
@@ -26,6 +27,7 @@ struct Gateway {
 #define REFUSED_PHASE "PhaseConflict"
 #define REFUSED_EXPIRED "SessionExpired"
 #define REFUSED_LENGTH "LengthRequired"
+#define REFUSED_CROWD "TooManyUploads"
 #define refuse_request(error, ...) am_fail (error, AM_ERROR_INVALID_ARGUMENT, REFUSED_REQUEST, __VA_ARGS__)
 #define refuse_phase(error, ...) am_fail (error, AM_ERROR_FAILED_PRECONDITION, REFUSED_PHASE, __VA_ARGS__)
 

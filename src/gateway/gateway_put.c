@@ -331,7 +331,7 @@ abandon (Put *self)
   g_autoptr (Ctx) ctx = ctx_new_child (gateway->ctx, ABANDON_TIMEOUT_MS);
   g_autoptr (GError) problem = NULL;
   ModelUpload **upload = &self->call.upload;
-  if (self->loss == NULL)
+  if (self->loss == NULL && model_upload_is_held (*upload, gateway_now_ms ()))
     gateway_release (ctx, gateway, self->id);
   if (gateway_edit (ctx, gateway, upload, edit_let_go, self, &problem))
     return;
@@ -359,6 +359,7 @@ put_free (gpointer data)
     g_byte_array_unref (self->head);
   model_upload_free (self->call.upload);
   kube_object_unref (self->call.secret);
+  g_atomic_int_add (&self->call.gateway->n_uploads, -1);
   ctx_unref (self->ctx);
   ctx_unref (self->renewing);
   g_mutex_clear (&self->lock);
@@ -382,6 +383,17 @@ check_length (const GatewayCall *call, gint64 length, GError **error)
   return gateway_check_size (call->upload, (guint64) MAX (length, 0), error);
 }
 
+/* A place among the uploads of this process. */
+static gboolean
+take_place (Gateway *gateway, GError **error)
+{
+  if (g_atomic_int_add (&gateway->n_uploads, 1) < gateway->max_uploads)
+    return TRUE;
+  g_atomic_int_add (&gateway->n_uploads, -1);
+  return am_fail (error, AM_ERROR_UNAVAILABLE, REFUSED_CROWD,
+                  "too many files are being uploaded at once: try again later");
+}
+
 gboolean
 gateway_put (Ctx *ctx, GatewayCall *call, HttpRequest *req, HttpResponse *res, GError **error)
 {
@@ -392,6 +404,8 @@ gateway_put (Ctx *ctx, GatewayCall *call, HttpRequest *req, HttpResponse *res, G
     return FALSE;
   if (!http_request_has_body (req))
     return refuse_request (error, "the file is empty");
+  if (!take_place (call->gateway, error))
+    return FALSE;
   Put *self = g_new0 (Put, 1);
   self->id = g_strdup (call->upload->id);
   self->key_prefix = g_strdup (call->upload->key_prefix);

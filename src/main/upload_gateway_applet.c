@@ -13,7 +13,7 @@
 
 typedef struct {
   const char *listen, *namespace, *staging_store, *accounting, *port_file, *log_level;
-  guint64 capacity_limit;
+  guint64 capacity_limit, max_uploads;
 } Settings;
 
 static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
@@ -30,6 +30,8 @@ static const Option options[] = {
            "ConfigMap with the books of the storage (default: none are kept)"),
   GATEWAY (capacity_limit, "capacity-limit", '\0', OPTION_QUANTITY, "QUANTITY", NULL,
            "how much may be stored in all, such as 500Gi (default: no limit); needs --accounting"),
+  GATEWAY (max_uploads, "max-uploads", '\0', OPTION_NUMBER, "N", NULL,
+           "at most so many files at once through this process (default 24)"),
   GATEWAY (port_file, "port-file", '\0', OPTION_TEXT, "FILE", NULL, "write the port there once listening"),
   GATEWAY (log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", log_levels,
            "least level that is logged (default info)"),
@@ -96,6 +98,7 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
     .namespace = settings->namespace != NULL ? settings->namespace : kube_client_namespace (kube),
     .accounting = settings->accounting,
     .limit_bytes = settings->capacity_limit,
+    .max_uploads = (guint) MIN (settings->max_uploads, G_MAXUINT),
     .kube = kube,
     .staging = staging,
   };
