@@ -76,10 +76,19 @@ gateway_is_refusal (const GError *problem)
   return find_refusal (problem) < G_N_ELEMENTS (refusals);
 }
 
+/* The books' own words are for clients; those of a bucket or a disk that is full name places. */
+static gboolean
+is_for_clients (const GError *problem)
+{
+  return gateway_is_refusal (problem)
+         && (!am_error_has_reason (problem, "InsufficientStorage")
+             || g_str_has_prefix (problem->message, "artifact storage capacity exceeded"));
+}
+
 gboolean
 gateway_tell (Ctx *ctx, GError *problem, GError **error)
 {
-  if (gateway_is_refusal (problem))
+  if (is_for_clients (problem))
     {
       gint64 retry_after_ms = refusals[find_refusal (problem)].retry_after_ms;
       if (retry_after_ms > 0 && am_error_retry_after_ms (problem) == 0)
@@ -89,7 +98,10 @@ gateway_tell (Ctx *ctx, GError *problem, GError **error)
     }
   am_log (ctx, am_error_is (problem, AM_ERROR_CANCELLED) ? AM_LOG_DEBUG : AM_LOG_WARNING, "upload call failed", "err",
           problem->message, NULL);
+  gboolean is_full = gateway_is_refusal (problem);
   g_error_free (problem);
+  if (is_full)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage", "the storage is full");
   return am_fail (error, AM_ERROR_INTERNAL, NULL,
                   "the storage or the cluster does not answer as it should: try again later");
 }
