@@ -172,6 +172,11 @@ test_round_trip (void)
   g_assert_cmpuint (staged->staged_bytes, ==, 9);
   g_assert_null (staged->multipart_id);
   g_assert_null (staged->probe_file);
+  model_upload_set_staged (staged, "attempt/модель.gguf", 9);
+  g_autoptr (ModelUpload) apart = reread (staged);
+  g_autofree char *key = model_upload_key (apart, apart->staged_file);
+  g_assert_cmpstr (apart->staged_file, ==, "attempt/модель.gguf");
+  g_assert_cmpstr (key, ==, "abc-1/attempt/модель.gguf");
   model_upload_end (staged, UPLOAD_FAILED, "too short");
   g_autoptr (ModelUpload) failed = reread (staged);
   g_assert_cmpstr (failed->failure, ==, "too short");

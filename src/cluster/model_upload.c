@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #define MAX_VALUE_BYTES 4096
@@ -192,6 +193,16 @@ is_segment (const char *text)
   return text != NULL && *text != '\0' && *text != '.' && strchr (text, '/') == NULL;
 }
 
+/* What the key has below the session's prefix; where it is of another form, the name alone. */
+static char *
+staged_file_of (const ModelUpload *self, const StagedHandle *handle)
+{
+  gsize size = self->key_prefix != NULL ? strlen (self->key_prefix) : 0;
+  gboolean is_below = size > 0 && strncmp (handle->key, self->key_prefix, size) == 0 && handle->key[size] == '/'
+                      && path_is_safe (handle->key) && g_str_has_suffix (handle->key, handle->file_name);
+  return g_strdup (is_below ? handle->key + size + 1 : handle->file_name);
+}
+
 static gboolean
 read_handle (ModelUpload *self, yyjson_val *data, GError **error)
 {
@@ -205,7 +216,7 @@ read_handle (ModelUpload *self, yyjson_val *data, GError **error)
                                 error);
   if (read && is_segment (handle.file_name))
     {
-      self->staged_file = g_steal_pointer (&handle.file_name);
+      self->staged_file = staged_file_of (self, &handle);
       self->staged_bytes = handle.size_bytes;
     }
   else if (read)
@@ -285,7 +296,8 @@ write_handle (const ModelUpload *self)
   if (self->staged_file == NULL)
     return NULL;
   g_autofree char *key = model_upload_key (self, self->staged_file);
-  const StagedHandle handle = { key, self->staged_file, self->staged_bytes };
+  const char *slash = strrchr (self->staged_file, '/');
+  const StagedHandle handle = { key, (char *) (slash != NULL ? slash + 1 : self->staged_file), self->staged_bytes };
   g_autoptr (yyjson_mut_doc) doc = yyjson_mut_doc_new (NULL);
   yyjson_mut_val *root = yyjson_mut_obj (doc);
   yyjson_mut_doc_set_root (doc, root);
@@ -387,9 +399,9 @@ model_upload_extend (ModelUpload *self, gint64 now_ms)
 }
 
 void
-model_upload_set_staged (ModelUpload *self, const char *file_name, guint64 size_bytes)
+model_upload_set_staged (ModelUpload *self, const char *staged_file, guint64 size_bytes)
 {
-  g_autofree char *name = g_strdup (file_name); /* may be one of those that are dropped */
+  g_autofree char *name = g_strdup (staged_file); /* may be one of those that are dropped */
   model_upload_restart (self);
   self->phase = UPLOAD_UPLOADED;
   self->uploaded_bytes = size_bytes;
@@ -421,7 +433,7 @@ model_upload_state (const ModelUpload *self, gint64 now_ms)
 }
 
 char *
-model_upload_key (const ModelUpload *self, const char *file_name)
+model_upload_key (const ModelUpload *self, const char *file)
 {
-  return g_strconcat (self->key_prefix, "/", file_name, NULL);
+  return g_strconcat (self->key_prefix, "/", file, NULL);
 }

@@ -47,7 +47,7 @@ typedef struct {
   UploadPhase phase;
   char *token_hash;        /* SHA-256 of the token, hex */
   guint64 expected_bytes;  /* 0: not told */
-  char *key_prefix;        /* of the staging store: the file's key is "<key_prefix>/<its name>" */
+  char *key_prefix;        /* of the staging store: all keys of the session begin with "<key_prefix>/" */
   char *declared_format;   /* or NULL */
   char *failure;           /* a sentence for people, in the phases failed, aborted and expired */
   gint64 expires_ms;       /* Unix time */
@@ -88,12 +88,12 @@ gboolean model_upload_settle (ModelUpload *self, gint64 now_ms);
 void model_upload_extend (ModelUpload *self, gint64 now_ms);
 /* Forgets all that was sent; the next file begins anew. */
 void model_upload_restart (ModelUpload *self);
-/* All bytes are in the staging store. */
-void model_upload_set_staged (ModelUpload *self, const char *file_name, guint64 size_bytes);
+/* All bytes are in the staging store, under `staged_file`. */
+void model_upload_set_staged (ModelUpload *self, const char *staged_file, guint64 size_bytes);
 /* Ends it without bytes in a closed phase; `failure` is a sentence for people. */
 void model_upload_end (ModelUpload *self, UploadPhase phase, const char *failure);
 
 /* What the controller decides by; `self` NULL: there is no session. */
 ModelUploadState model_upload_state (const ModelUpload *self, gint64 now_ms);
-/* "<key_prefix>/<file_name>", caller frees. */
-char *model_upload_key (const ModelUpload *self, const char *file_name);
+/* "<key_prefix>/<file>", caller frees. */
+char *model_upload_key (const ModelUpload *self, const char *file);

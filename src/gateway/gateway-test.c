@@ -167,6 +167,17 @@ look_at (Fixture *fixture, const Session *session)
   return upload;
 }
 
+/* Of the one file that there is. */
+static char *
+staged_content (Fixture *fixture, const Session *session)
+{
+  g_autoptr (ModelUpload) upload = look_at (fixture, session);
+  g_autofree char *key = model_upload_key (upload, upload->staged_file),
+                  *prefix = g_strconcat (session->uid, "/", NULL);
+  g_assert_cmpuint (fixture_count (fixture->storage.fs, prefix), ==, 1);
+  return fixture_get (fixture->storage.fs, key);
+}
+
 /* Status of a PUT of this file. */
 static guint
 put (Fixture *fixture, const Session *session, const char *content, char **out_answer)
@@ -199,7 +210,6 @@ strike (Fixture *fixture, ObjectFault kind, gboolean late)
       guint status = put (fixture, &session, "GGUF content", &text);
       gboolean is_past = object_store_fault_count (fixture->storage.objects) < n;
       object_store_fault_set (fixture->storage.objects, 0, FALSE);
-      g_autofree char *key = g_strconcat (session.uid, "/m.gguf", NULL);
       g_autoptr (ModelUpload) upload = look_at (fixture, &session);
       g_assert_true (status == 201 || status == (kind == OBJECT_FAULT_NO_SPACE ? 507 : 500));
       g_assert_null (strstr (text, session.uid));
@@ -207,7 +217,7 @@ strike (Fixture *fixture, ObjectFault kind, gboolean late)
       g_assert_null (upload->holder);
       if (status != 201)
         g_assert_cmpuint (put (fixture, &session, "GGUF content", NULL), ==, 201);
-      g_autofree char *content = fixture_get (fixture->storage.fs, key);
+      g_autofree char *content = staged_content (fixture, &session);
       g_assert_cmpstr (content, ==, "GGUF content");
       n_failed += status != 201;
       if (is_past)
@@ -272,8 +282,7 @@ test_many_at_once (Fixture *fixture, gconstpointer data)
           n_taken += senders[i].status == 201;
           winner = senders[i].status == 201 ? i : winner;
         }
-      g_autofree char *key = g_strconcat (session.uid, "/m.gguf", NULL);
-      g_autofree char *content = fixture_get (fixture->storage.fs, key);
+      g_autofree char *content = staged_content (fixture, &session);
       g_assert_cmpuint (n_taken, ==, 1);
       g_assert_cmpstr (content, ==, senders[winner].content);
     }

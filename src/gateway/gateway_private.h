@@ -57,9 +57,6 @@ gboolean gateway_check_phase (const ModelUpload *upload, UploadCall call, gint64
 gboolean gateway_end (Ctx *ctx, Gateway *self, ModelUpload **upload, UploadPhase phase, const char *failure,
                       GError **error);
 
-/* Removes what requests that died have left of a session's file, whole or in parts. For who has the session to himself. */
-gboolean gateway_clear_staging (Ctx *ctx, Gateway *self, const char *key_prefix, GError **error);
-
 /* Sizes are looked at where a limit holds. */
 gboolean gateway_has_limit (const Gateway *self);
 /* Sets `size_bytes` aside for the session `id`; nothing without a limit. */

@@ -19,11 +19,12 @@ typedef struct {
   GatewayCall call;       /* its session belongs to the renewer while that runs */
   Ctx *ctx;               /* of the work on the store: ends with the request, and when the hold is lost */
   char *sent_name;        /* or NULL */
-  char *id, *key_prefix;  /* of the session */
+  char *id;               /* of the session */
   guint64 expected_bytes; /* 0: not told */
   gint64 length;          /* of the body; -1: not told */
   GByteArray *head;       /* what came before the file was looked at */
-  char *file_name, *key;
+  char *file_name;
+  char *staged_file, *key; /* of this request alone: one that was overtaken without knowing cannot harm another's */
   const char *format;
   char holder[37];
   gboolean holds, is_staged;
@@ -93,10 +94,10 @@ edit_staged (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
 {
   const Put *self = data;
   gboolean is_done = upload->phase == UPLOAD_UPLOADED && upload->staged_bytes == self->received
-                     && strcmp (upload->staged_file, self->file_name) == 0;
+                     && strcmp (upload->staged_file, self->staged_file) == 0;
   if (!is_done && !is_ours (self, upload))
     return fail_lost (error);
-  model_upload_set_staged (upload, self->file_name, self->received);
+  model_upload_set_staged (upload, self->staged_file, self->received);
   return TRUE;
 }
 
@@ -168,7 +169,9 @@ inspect (Put *self, GError **error)
   self->file_name = self->sent_name != NULL
                       ? g_strdup (self->sent_name)
                       : upload_infer_name (self->call.owner.name, self->head->data, self->head->len);
-  self->key = model_upload_key (self->call.upload, self->file_name);
+  text_uuid (self->holder);
+  self->staged_file = g_strconcat (self->holder, "/", self->file_name, NULL);
+  self->key = model_upload_key (self->call.upload, self->staged_file);
   if (upload_check (self->file_name, self->head->data, self->head->len, &self->format, &problem))
     return TRUE;
   return refuse_request (error, "%s", problem->message);
@@ -178,7 +181,6 @@ inspect (Put *self, GError **error)
 static gboolean
 hold (Ctx *ctx, Put *self, GError **error)
 {
-  text_uuid (self->holder);
   if (!gateway_edit (ctx, self->call.gateway, &self->call.upload, edit_hold, self, error))
     return FALSE;
   self->holds = TRUE;
@@ -198,8 +200,6 @@ begin_storing (Ctx *ctx, Put *self, GError **error)
     return FALSE;
   am_log_info (ctx, "upload begins", "file", self->file_name, "bytes", am_u64 ((guint64) MAX (self->length, 0)),
                NULL);
-  if (!gateway_clear_staging (self->ctx, gateway, self->key_prefix, error))
-    return FALSE;
   self->writer = object_store_create_at (self->ctx, gateway->staging, self->key, error);
   if (self->writer == NULL
       || !object_writer_append (self->ctx, self->writer, self->head->data, self->head->len, error))
@@ -297,7 +297,7 @@ commit (Ctx *ctx, Put *self, GError **error)
 {
   ObjectInfo info = { 0 };
   Gateway *gateway = self->call.gateway;
-  if (!object_writer_commit (self->ctx, self->writer, self->key, OBJECT_COMMIT_IF_ABSENT, error)
+  if (!object_writer_commit (self->ctx, self->writer, self->key, OBJECT_COMMIT_DEFAULT, error)
       || !object_store_stat (self->ctx, gateway->staging, self->key, &info, error))
     return FALSE;
   if (info.size_bytes != self->received)
@@ -322,8 +322,7 @@ put_finish (Ctx *ctx, gpointer data, HttpRequest *req, HttpResponse *res, GError
 }
 
 /* The session is as before: the file can be sent again. The request's own context may be over. First the books, then the
- * session: once it is free another request may set aside its own. An object that was committed all the same is removed by
- * the next upload, or with the model; here somebody else could have taken its place. */
+ * session: once it is free another request may set aside its own. What was committed all the same is nobody's. */
 static void
 abandon (Put *self)
 {
@@ -333,14 +332,15 @@ abandon (Put *self)
   ModelUpload **upload = &self->call.upload;
   if (self->loss == NULL && model_upload_is_held (*upload, gateway_now_ms ()))
     gateway_release (ctx, gateway, self->id);
-  if (gateway_edit (ctx, gateway, upload, edit_let_go, self, &problem))
-    return;
-  am_log_info (ctx, "an upload session was not let go", "session", self->id, "err", problem->message, NULL);
+  gboolean is_free = gateway_edit (ctx, gateway, upload, edit_let_go, self, &problem);
+  if (!is_free)
+    am_log_info (ctx, "an upload session was not let go", "session", self->id, "err", problem->message, NULL);
+  /* Unless the session is known, it may say after all that the file is staged. */
+  gboolean is_known = is_free || gateway_is_refusal (problem);
+  gboolean is_staged = g_strcmp0 ((*upload)->staged_file, self->staged_file) == 0;
   g_clear_error (&problem);
-  /* Nobody else writes to a session that is over. */
-  if (self->key != NULL && model_upload_state (*upload, gateway_now_ms ()) == MODEL_UPLOAD_OVER
-      && !object_store_remove (ctx, gateway->staging, self->key, &problem))
-    am_ignore (&problem, "it is removed with the model");
+  if (is_known && !is_staged && !object_store_remove (ctx, gateway->staging, self->key, &problem))
+    am_ignore (&problem, "it is removed with the session");
 }
 
 static void
@@ -365,9 +365,9 @@ put_free (gpointer data)
   g_mutex_clear (&self->lock);
   g_clear_error (&self->loss);
   g_free (self->id);
-  g_free (self->key_prefix);
   g_free (self->sent_name);
   g_free (self->file_name);
+  g_free (self->staged_file);
   g_free (self->key);
   g_free (self);
 }
@@ -408,7 +408,6 @@ gateway_put (Ctx *ctx, GatewayCall *call, HttpRequest *req, HttpResponse *res, G
     return FALSE;
   Put *self = g_new0 (Put, 1);
   self->id = g_strdup (call->upload->id);
-  self->key_prefix = g_strdup (call->upload->key_prefix);
   self->expected_bytes = call->upload->expected_bytes;
   self->call = (GatewayCall){ call->gateway, g_steal_pointer (&call->upload), kube_object_ref (call->secret),
                               call->owner };

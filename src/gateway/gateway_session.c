@@ -193,8 +193,9 @@ edit_end (ModelUpload *upload, gint64 now_ms, gpointer data, GError **error)
   return TRUE;
 }
 
-gboolean
-gateway_clear_staging (Ctx *ctx, Gateway *self, const char *key_prefix, GError **error)
+/* What requests left of the session's file, whole or in parts, those that died among them. */
+static gboolean
+clear_staging (Ctx *ctx, Gateway *self, const char *key_prefix, GError **error)
 {
   g_autofree char *prefix = g_strconcat (key_prefix, "/", NULL);
   return object_parts_abort_below (ctx, self->staging, prefix, error)
@@ -209,7 +210,7 @@ gateway_end (Ctx *ctx, Gateway *self, ModelUpload **upload, UploadPhase phase, c
   if (!gateway_edit (ctx, self, upload, edit_end, (gpointer) &ending, error))
     return FALSE;
   am_log_info (ctx, "upload session ended", "phase", upload_phase_name (phase), "why", failure, NULL);
-  if (!gateway_clear_staging (ctx, self, (*upload)->key_prefix, &problem))
+  if (!clear_staging (ctx, self, (*upload)->key_prefix, &problem))
     am_log_warning (ctx, "what was uploaded stays until the model is removed", "err", problem->message, NULL);
   gateway_release (ctx, self, (*upload)->id);
   return TRUE;

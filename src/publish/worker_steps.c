@@ -81,14 +81,15 @@ static ModelSource *
 open_staged (Ctx *ctx, Worker *self, GError **error)
 {
   const WorkerOrder *order = self->order;
+  const char *slash = strrchr (order->staged_file, '/'), *name = slash != NULL ? slash + 1 : order->staged_file;
   ObjectInfo info = { 0 };
   if (!path_is_safe (self->staging_key))
     return am_fail_null (error, AM_ERROR_INVALID_ARGUMENT, NULL, "the uploaded file has no usable name");
   if (self->staging == NULL)
     self->staging = self->places->open_store (ctx, order->staging_store, error);
-  am_log_info (ctx, "reading the uploaded file", "file", order->staged_file, NULL);
+  am_log_info (ctx, "reading the uploaded file", "file", name, NULL);
   ModelSource *source = self->staging != NULL
-                          ? staged_source_open (ctx, self->staging, self->staging_key, order->staged_file, error)
+                          ? staged_source_open (ctx, self->staging, self->staging_key, name, error)
                           : NULL;
   if (source == NULL)
     return NULL;

@@ -479,7 +479,7 @@ def shards(folder, n=3, size=5 * MIB):
 
 def test_staged_gguf(job, staging, tmp_path):
     (tmp_path / "tiny.gguf").write_bytes(gguf_bytes(20 * MIB))
-    result = staged(job, staging, "tiny.gguf", gguf_bytes(20 * MIB)).run()["result"]
+    result = staged(job, staging, "an-attempt/tiny.gguf", gguf_bytes(20 * MIB)).run()["result"]  # as the gateway stages it
     assert result["artifact"]["digest"] == digest_of(tmp_path / "tiny.gguf", tmp_path)
     assert result["source"] == {"resolvedType": "Upload"} and result["resolved"]["format"] == "GGUF"
     assert result["resolved"]["sourceCapabilities"] == {"provider": "Upload"}
