@@ -34,7 +34,7 @@ def encoded(**values):
 
 
 class Part:
-    """A program of the module as a process, with its log."""
+    """A program of the module as a process, with its log. One that ends by itself is started anew, as kubelet would."""
 
     def __init__(self, deployment, name, command, account):
         self.deployment, self.name, self.command = deployment, name, list(map(str, command))
@@ -43,26 +43,42 @@ class Part:
         self.kubeconfig = deployment.folder / f"{name}.kubeconfig"
         self.kubeconfig.write_text(kube_api.kubeconfig(deployment.plane, self.proxy.url, deployment.api.token(NAMESPACE, account, 24 * 3600)))
         self.process, self.more_environment = None, {}
+        self.lock, self.is_wanted = threading.Lock(), False
 
     def start(self):
+        with self.lock:
+            self.is_wanted = True
+            if not self.is_running():
+                self.spawn()
+        return self
+
+    def spawn(self):
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={
                 **self.deployment.environment(), "KUBECONFIG": str(self.kubeconfig), **self.more_environment})
-        return self
+
+    def keep(self):
+        with self.lock:
+            if self.is_wanted and not self.is_running():
+                self.spawn()
 
     def is_running(self):
         return self.process is not None and self.process.poll() is None
 
     def kill(self):
-        """At once, as a node that dies takes it along."""
-        if self.is_running():
-            self.process.kill()
-            self.process.wait()
+        """At once, as a node that dies takes it along; nothing starts it anew."""
+        with self.lock:
+            self.is_wanted = False
+            if self.is_running():
+                self.process.kill()
+                self.process.wait()
 
     def stop(self):
         """Its exit status."""
-        if self.is_running():
-            self.process.send_signal(signal.SIGTERM)
+        with self.lock:
+            self.is_wanted = False
+            if self.is_running():
+                self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(30)
         except subprocess.TimeoutExpired:
@@ -83,6 +99,7 @@ class Deployment:
         self.capacity = ["--capacity-limit", str(capacity)] if capacity else []
         self.api, self.stack = kube_api.Api(plane), contextlib.ExitStack()
         self.parts, self.controllers, self.gateway, self.registry = {}, [], None, None
+        self.is_closing = False
         self.registry_port, self.gateway_port = servers.free_port(), servers.free_port()
         self.program = tools.program().resolve()
 
@@ -171,12 +188,20 @@ class Deployment:
             self.runner = self.stack.enter_context(pod_runner.PodRunner(self.plane, NAMESPACE, self.folder / "pods", self.worker_proxy.url, self.program))
             self.start_gateway()
             self.start_controller()
+            threading.Thread(target=self.keep_all, daemon=True).start()
             return self
         except BaseException:
             self.close()
             raise
 
+    def keep_all(self):
+        while not self.is_closing:
+            for part in [*self.controllers, self.gateway]:
+                part.keep()
+            time.sleep(0.2)
+
     def close(self):
+        self.is_closing = True
         for part in [*self.controllers, *([self.gateway] if self.gateway else [])]:
             part.kill()
         if self.registry is not None:

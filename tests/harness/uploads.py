@@ -11,7 +11,7 @@ import time
 
 from . import kube_api, servers, tools
 
-NAMESPACE = "d8-ai-models"
+NAMESPACE = "d8-uploads"
 ACCOUNTING = "ai-models-storage-accounting"
 PREFIX = "ai.deckhouse.io/"
 

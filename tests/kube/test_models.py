@@ -500,8 +500,6 @@ def test_the_api_server_starts_anew(module, cluster):
     model = module.apply({"url": models.url(models.add_repository(module))})
     module.runner.wait_running(model.uid)
     cluster.restart_api_server(signal.SIGKILL)
-    if not module.controllers[0].is_running():  # it was away for longer than a lease: kubelet starts the controller anew
-        module.controllers[0].start()
     model.wait(lambda: model.status.get("phase") == "Ready", 90)
     models.gone(model)
 

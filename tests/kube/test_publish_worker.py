@@ -22,7 +22,7 @@ from harness import buckets, kube_api, servers, tools
 from servers.hf_hub import Hub
 from servers.ollama import Registry
 
-MODULE, TEAM = "d8-ai-models", "team"
+MODULE, TEAM = "d8-publish", "team"
 BOOKS = "ai-models-storage-accounting"
 PASSWORD = "tests-password-that-nobody-may-see"
 MIB = 1 << 20
