@@ -586,7 +586,7 @@ test_bad_disk (StorageFixture *self, gconstpointer data)
                  && upload_session_finish (NULL, session, &digest, &error);
           object_store_fault_set (self->objects, 0, FALSE);
           if (!done)
-            fixture_assert_error (&error, AM_ERROR_DATA_LOSS, NULL);
+            fixture_assert_error (&error, AM_ERROR_DATA_LOSS, "StorageFault");
           g_assert_cmpuint (nth, <, 1000);
         }
       fixture_assert_blob (self, &digest, bytes);
