@@ -4,9 +4,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/program.h"
 #include "cli/target.h"
 #include "dmcr/dmcr.h"
 
@@ -18,8 +17,6 @@ typedef struct {
   gboolean anonymous_read, allow_anonymous_write, accept_sparse;
   guint64 max_connections, max_connections_per_peer;
 } Settings;
-
-static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 #define SERVE(member, name, letter, type, argument, choices, help) \
   OPTION (Settings, member, name, letter, type, argument, choices, help)
@@ -45,7 +42,8 @@ static const Option options[] = {
   SERVE (max_connections_per_peer, "max-connections-per-peer", '\0', OPTION_NUMBER, "N", NULL,
          "at most so many from one address (default 256)"),
   SERVE (port_file, "port-file", '\0', OPTION_TEXT, "FILE", NULL, "write the port there once listening"),
-  SERVE (log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", log_levels, "least level that is logged (default info)"),
+  SERVE (log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", program_log_levels,
+         "least level that is logged (default info)"),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
@@ -87,30 +85,19 @@ max_connections_within_files (const Settings *settings)
   return (guint) MIN (MIN (wanted, fit), G_MAXUINT);
 }
 
-static gboolean
-write_port (const char *path, guint16 port, GError **error)
-{
-  char text[16];
-  g_snprintf (text, sizeof text, "%u\n", port);
-  return path == NULL || file_replace (path, text, strlen (text), error);
-}
-
 /* Serves until the context is cancelled by a signal, then lets what runs come to its end. */
 static gboolean
 serve (Ctx *ctx, const Settings *settings, const DmcrConfig *config, BlobStore *blobs, GError **error)
 {
   g_autoptr (Ctx) serving = ctx_new (); /* outlives the signal: running requests end by themselves */
   g_autoptr (Dmcr) dmcr = dmcr_start (serving, config, blobs, error);
-  if (dmcr == NULL || !write_port (settings->port_file, dmcr_port (dmcr), error))
+  if (dmcr == NULL || !program_write_port (settings->port_file, dmcr_port (dmcr), error))
     return FALSE;
   const char *colon = strrchr (config->listen_address, ':');
   g_autofree char *host = g_strndup (config->listen_address, (gsize) (colon - config->listen_address));
   g_autofree char *address = g_strdup_printf ("%s:%u", host, dmcr_port (dmcr));
   am_log_info (ctx, "listening", "address", address, "tls", config->tls_key_file != NULL ? "yes" : "no", NULL);
-  g_autoptr (GError) problem = NULL;
-  while (ctx_sleep_ms (ctx, 3600 * 1000, &problem))
-    continue;
-  am_ignore (&problem, "told to stop");
+  program_wait (ctx);
   am_log_info (NULL, "stopping", NULL);
   dmcr_drain (dmcr);
   return TRUE;
@@ -122,15 +109,11 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
   const Settings *settings = data;
   const char *address = settings->listen != NULL ? settings->listen : "127.0.0.1:5000";
   gboolean has_users = settings->htpasswd != NULL || settings->plain_users != NULL;
-  AmLogLevel level = cli->common.verbose ? AM_LOG_DEBUG : AM_LOG_INFO;
-  gboolean as_json = g_strcmp0 (cli->common.log_format, "json") == 0;
   if (strrchr (address, ':') == NULL)
     return cli_usage_fail (error, "--listen takes ADDRESS:PORT, not \"%s\"", address);
-  if (settings->log_level != NULL && !am_log_level_parse (settings->log_level, &level))
-    return cli_usage_fail (error, "--log-level: unknown level");
   if (!check_access (settings, address, error))
     return FALSE;
-  am_log_init (level, as_json ? AM_LOG_FORMAT_JSON : AM_LOG_FORMAT_TEXT, "dmcr");
+  program_start_log (cli, settings->log_level, "dmcr");
   /* Few arenas: a thread a connection would otherwise keep one each. */
   mallopt (M_ARENA_MAX, 2);
   BlobStore *blobs = cli_store (cli, TRUE, error);

@@ -6,15 +6,13 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/cli.h"
+#include "cli/program.h"
 #include "controllers/model_controller.h"
 #include "controllers/model_metrics.h"
 #include "controllers/worker_pod.h"
 #include "kube/leader.h"
+#include "main/applets.h"
 #include "net/http_server.h"
-#include "storage/object_store_fs.h"
-#include "storage/object_store_s3.h"
-#include "storage/s3_config.h"
 
 #define MAX_WORKERS 1000u
 #define DEFAULT_WORKERS 4
@@ -27,8 +25,6 @@ typedef struct {
   guint64 max_workers, sweep_interval_s, inventory_interval_s;
   gboolean no_accounting;
 } Settings;
-
-static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 #define CONTROLLER(member, name, type, argument, help) \
   OPTION (Settings, member, name, '\0', OPTION_##type, argument, NULL, help)
@@ -77,7 +73,7 @@ static const Option options[] = {
               "between two looks at what is stored (default 600)"),
   CONTROLLER (inventory_interval_s, "inventory-interval-s", NUMBER, "SECONDS",
               "between two comparisons of models and books (default 60)"),
-  OPTION (Settings, log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", log_levels,
+  OPTION (Settings, log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", program_log_levels,
           "least level that is logged (default info)"),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
@@ -92,8 +88,7 @@ or_default (const char *value, const char *other)
 static ObjectStore *
 open_staging (const char *url, GError **error)
 {
-  return g_str_has_prefix (url, S3_SCHEME) ? object_store_s3_new (NULL, url, FALSE, error)
-                                           : object_store_fs_new (url, FALSE, error);
+  return places_open_objects (NULL, url, FALSE, error);
 }
 
 static ControllerSettings
@@ -180,13 +175,9 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
   text_uuid (uuid);
   g_autofree char *identity = g_strdup_printf ("%s_%.8s", g_get_host_name (), uuid);
   ControllerSettings whole = complete (settings, identity);
-  AmLogLevel level = cli->common.verbose ? AM_LOG_DEBUG : AM_LOG_INFO;
   if (!check_settings (settings, &whole, error))
     return FALSE;
-  if (settings->log_level != NULL)
-    am_log_level_parse (settings->log_level, &level); /* one of the choices */
-  am_log_init (level, g_strcmp0 (cli->common.log_format, "json") == 0 ? AM_LOG_FORMAT_JSON : AM_LOG_FORMAT_TEXT,
-               "controller");
+  program_start_log (cli, settings->log_level, "controller");
   mallopt (M_ARENA_MAX, 2); /* a few threads, and much that lies still */
   g_auto (KubeConfig) config = { 0 };
   if (!kube_config_load (NULL, NULL, &config, error))

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/cli.h"
+#include "cli/program.h"
 #include "cluster/materialize_result.h"
 #include "delivery/materialize.h"
 #include "domain/materialize_failure.h"
@@ -28,8 +28,6 @@ typedef struct {
   gboolean registry_plain_http;
   guint64 expected_bytes, patience_s, stale_s;
 } Settings;
-
-static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 #define MATERIALIZE(member, name, type, argument, choices, help) \
   OPTION (Settings, member, name, '\0', type, argument, choices, help)
@@ -51,7 +49,8 @@ static const Option options[] = {
                "take over from a Job that gave no sign of life for so long (default 20)"),
   MATERIALIZE (termination_file, "termination-file", OPTION_TEXT, "FILE", NULL,
                "where the result is left (default " TERMINATION_FILE ")"),
-  MATERIALIZE (log_level, "log-level", OPTION_TEXT, "LEVEL", log_levels, "least level that is logged (default info)"),
+  MATERIALIZE (log_level, "log-level", OPTION_TEXT, "LEVEL", program_log_levels,
+               "least level that is logged (default info)"),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
@@ -127,11 +126,7 @@ veil (const char *text, gpointer data)
 static void
 start_log (const Cli *cli, const Task *task)
 {
-  AmLogLevel level = cli->common.verbose ? AM_LOG_DEBUG : AM_LOG_INFO;
-  gboolean as_json = g_strcmp0 (cli->common.log_format, "json") == 0;
-  if (task->settings->log_level != NULL)
-    am_log_level_parse (task->settings->log_level, &level); /* one of the choices */
-  am_log_init (level, as_json ? AM_LOG_FORMAT_JSON : AM_LOG_FORMAT_TEXT, "materialize");
+  program_start_log (cli, task->settings->log_level, "materialize");
   am_log_set_veil (veil, (gpointer) task);
 }
 

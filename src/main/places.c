@@ -6,12 +6,18 @@
 #include "storage/object_store_s3.h"
 #include "storage/s3_config.h"
 
+ObjectStore *
+places_open_objects (Ctx *ctx, const char *place, gboolean create, GError **error)
+{
+  return g_str_has_prefix (place, S3_SCHEME) ? object_store_s3_new (ctx, place, create, error)
+                                             : object_store_fs_new (place, create, error);
+}
+
 static LocalStore *
 open_store (const char *place, gboolean create, GError **error)
 {
   g_autoptr (LocalStore) store = g_new0 (LocalStore, 1);
-  store->objects = g_str_has_prefix (place, S3_SCHEME) ? object_store_s3_new (NULL, place, create, error)
-                                                       : object_store_fs_new (place, create, error);
+  store->objects = places_open_objects (NULL, place, create, error);
   if (store->objects == NULL)
     return NULL;
   store->blobs = blob_store_new (store->objects);

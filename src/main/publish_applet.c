@@ -5,13 +5,11 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/cli.h"
+#include "cli/program.h"
 #include "kube/kube_client.h"
 #include "publish/worker.h"
+#include "main/applets.h"
 #include "registry/repository_remote.h"
-#include "storage/object_store_fs.h"
-#include "storage/object_store_s3.h"
-#include "storage/s3_config.h"
 
 #define TERMINATION_FILE "/dev/termination-log"
 
@@ -24,7 +22,6 @@ typedef struct {
 } Settings;
 
 static const char *const kinds[] = { "Model", "ClusterModel", NULL };
-static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 #define PUBLISH(member, name, type, argument, choices, help) \
   OPTION (Settings, member, name, '\0', type, argument, choices, help)
@@ -53,7 +50,8 @@ static const Option options[] = {
            "room for all models together (default: no limit)"),
   PUBLISH (termination_file, "termination-file", OPTION_TEXT, "FILE", NULL,
            "where the result is left (default " TERMINATION_FILE ")"),
-  PUBLISH (log_level, "log-level", OPTION_TEXT, "LEVEL", log_levels, "least level that is logged (default info)"),
+  PUBLISH (log_level, "log-level", OPTION_TEXT, "LEVEL", program_log_levels,
+           "least level that is logged (default info)"),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
 
@@ -94,29 +92,18 @@ open_registry (const WorkerRegistry *registry, const char *repository, GError **
 static ObjectStore *
 open_store (Ctx *ctx, const char *url, GError **error)
 {
-  return g_str_has_prefix (url, S3_SCHEME) ? object_store_s3_new (ctx, url, FALSE, error)
-                                           : object_store_fs_new (url, FALSE, error);
-}
-
-static void
-start_log (const Cli *cli, const Settings *settings)
-{
-  AmLogLevel level = cli->common.verbose ? AM_LOG_DEBUG : AM_LOG_INFO;
-  gboolean as_json = g_strcmp0 (cli->common.log_format, "json") == 0;
-  if (settings->log_level != NULL)
-    am_log_level_parse (settings->log_level, &level); /* one of the choices */
-  am_log_init (level, as_json ? AM_LOG_FORMAT_JSON : AM_LOG_FORMAT_TEXT, "publish");
+  return places_open_objects (ctx, url, FALSE, error);
 }
 
 static gboolean
 run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GError **error)
 {
-  static const WorkerPlaces places = { open_registry, open_store };
+  static const WorkerPlaces adapters = { open_registry, open_store };
   const Settings *settings = data;
   g_auto (KubeConfig) config = { 0 };
   if (!check_settings (settings, error))
     return FALSE;
-  start_log (cli, settings);
+  program_start_log (cli, settings->log_level, "publish");
   mallopt (M_ARENA_MAX, 4); /* a few threads, large buffers: what one freed the others should find */
   WorkerOrder order = {
     .owner = { settings->owner_kind, settings->owner_name, settings->owner_namespace, settings->owner_uid },
@@ -138,7 +125,7 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
   };
   g_autoptr (KubeClient) client = kube_config_load (NULL, NULL, &config, error) ? kube_client_new (&config, error)
                                                                                 : NULL;
-  return client != NULL && worker_run (ctx, &order, client, &places, error);
+  return client != NULL && worker_run (ctx, &order, client, &adapters, error);
 }
 
 static const Example examples[] = {

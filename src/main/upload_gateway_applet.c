@@ -1,22 +1,16 @@
 #include "main/upload_gateway_applet.h"
 
 #include <malloc.h>
-#include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/program.h"
 #include "gateway/gateway.h"
-#include "storage/object_store_fs.h"
-#include "storage/object_store_s3.h"
-#include "storage/s3_config.h"
+#include "main/applets.h"
 
 typedef struct {
   const char *listen, *namespace, *staging_store, *accounting, *port_file, *log_level;
   guint64 capacity_limit, max_uploads;
 } Settings;
-
-static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
 
 #define GATEWAY(member, name, letter, type, argument, choices, help) \
   OPTION (Settings, member, name, letter, type, argument, choices, help)
@@ -33,25 +27,10 @@ static const Option options[] = {
   GATEWAY (max_uploads, "max-uploads", '\0', OPTION_NUMBER, "N", NULL,
            "at most so many files at once through this process (default 24)"),
   GATEWAY (port_file, "port-file", '\0', OPTION_TEXT, "FILE", NULL, "write the port there once listening"),
-  GATEWAY (log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", log_levels,
+  GATEWAY (log_level, "log-level", '\0', OPTION_TEXT, "LEVEL", program_log_levels,
            "least level that is logged (default info)"),
 };
 static const OptionGroup group = { NULL, options, G_N_ELEMENTS (options) };
-
-static ObjectStore *
-open_store (Ctx *ctx, const char *place, GError **error)
-{
-  return g_str_has_prefix (place, S3_SCHEME) ? object_store_s3_new (ctx, place, TRUE, error)
-                                             : object_store_fs_new (place, TRUE, error);
-}
-
-static gboolean
-write_port (const char *path, guint16 port, GError **error)
-{
-  char text[16];
-  g_snprintf (text, sizeof text, "%u\n", port);
-  return path == NULL || file_replace (path, text, strlen (text), error);
-}
 
 /* Until the context is cancelled by a signal; then what runs may come to its end. */
 static gboolean
@@ -59,13 +38,10 @@ serve (Ctx *ctx, const Settings *settings, const GatewayConfig *config, GError *
 {
   g_autoptr (Ctx) serving = ctx_new (); /* outlives the signal */
   g_autoptr (Gateway) gateway = gateway_start (serving, config, error);
-  if (gateway == NULL || !write_port (settings->port_file, gateway_port (gateway), error))
+  if (gateway == NULL || !program_write_port (settings->port_file, gateway_port (gateway), error))
     return FALSE;
   am_log_info (ctx, "listening", "address", config->listen_address, "port", am_u64 (gateway_port (gateway)), NULL);
-  g_autoptr (GError) problem = NULL;
-  while (ctx_sleep_ms (ctx, 3600 * 1000, &problem))
-    continue;
-  am_ignore (&problem, "told to stop");
+  program_wait (ctx);
   am_log_info (NULL, "stopping", NULL);
   gateway_drain (gateway);
   return TRUE;
@@ -75,22 +51,19 @@ static gboolean
 run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GError **error)
 {
   const Settings *settings = data;
-  AmLogLevel level = cli->common.verbose ? AM_LOG_DEBUG : AM_LOG_INFO;
-  gboolean as_json = g_strcmp0 (cli->common.log_format, "json") == 0;
   if (settings->staging_store == NULL)
     return cli_usage_fail (error, "--staging-store is needed: where uploads are kept until they are published");
   if (settings->capacity_limit > 0 && settings->accounting == NULL)
     return cli_usage_fail (error, "--capacity-limit needs --accounting, the books that it is held to");
-  if (settings->log_level != NULL && !am_log_level_parse (settings->log_level, &level))
-    return cli_usage_fail (error, "--log-level: unknown level");
-  am_log_init (level, as_json ? AM_LOG_FORMAT_JSON : AM_LOG_FORMAT_TEXT, "upload-gateway");
+  program_start_log (cli, settings->log_level, "upload-gateway");
   /* Few arenas: a thread a connection would otherwise keep one each. */
   mallopt (M_ARENA_MAX, 2);
   g_auto (KubeConfig) where = { 0 };
   if (!kube_config_load (NULL, NULL, &where, error))
     return FALSE;
   g_autoptr (KubeClient) kube = kube_client_new (&where, error);
-  g_autoptr (ObjectStore) staging = kube != NULL ? open_store (ctx, settings->staging_store, error) : NULL;
+  g_autoptr (ObjectStore) staging = kube != NULL ? places_open_objects (ctx, settings->staging_store, TRUE, error)
+                                                 : NULL;
   if (staging == NULL)
     return FALSE;
   GatewayConfig config = {
