@@ -206,3 +206,10 @@ text_is_uuid (const char *text)
     }
   return TRUE;
 }
+
+char *
+time_text_now (void)
+{
+  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
+  return g_date_time_format (now, "%Y-%m-%dT%H:%M:%SZ");
+}

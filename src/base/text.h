@@ -19,3 +19,5 @@ gboolean text_parse_quantity (const char *text, guint64 *out_value);
 void text_uuid (char buffer[37]);
 /* TRUE for the form text_uuid makes. */
 gboolean text_is_uuid (const char *text);
+/* Now, as RFC 3339 in UTC with seconds; caller frees. */
+char *time_text_now (void);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cluster/module_objects.h"
 
 #define KEY "ledger.json"

@@ -111,10 +111,3 @@ model_owner_read (const KubeObject *object, ModelOwner *out_owner)
   *out_owner = owner;
   return TRUE;
 }
-
-char *
-time_text_now (void)
-{
-  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
-  return g_date_time_format (now, "%Y-%m-%dT%H:%M:%SZ");
-}

@@ -51,6 +51,3 @@ void model_owner_mark (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const Mode
 gboolean model_owner_read (const KubeObject *object, ModelOwner *out_owner);
 /* The map `name` ("labels", "annotations") of a metadata, made when it is missing. */
 yyjson_mut_val *metadata_map (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const char *name);
-
-/* Now, as RFC 3339 in UTC with seconds; caller frees. */
-char *time_text_now (void);

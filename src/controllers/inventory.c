@@ -1,6 +1,7 @@
 #include <malloc.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "controllers/model_work.h"
 
 #define MAX_NAMED 100 /* models in one line of the log */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "controllers/model_work.h"
 
 #define SHORT_PAUSE_MS 1000

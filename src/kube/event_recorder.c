@@ -56,13 +56,6 @@ event_recorder_free (EventRecorder *self)
   g_free (self);
 }
 
-static char *
-now_text (void)
-{
-  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
-  return g_date_time_format (now, "%Y-%m-%dT%H:%M:%SZ");
-}
-
 /* At most so many bytes, whole characters, valid UTF-8. */
 static char *
 cut_message (const char *message)
@@ -144,7 +137,7 @@ event_recorder_say (Ctx *ctx, EventRecorder *self, const KubeKind *kind, const K
   g_autoptr (Ctx) limited = ctx_new_child (ctx, TIMEOUT_MS);
   g_autoptr (GError) error = NULL;
   g_autoptr (KubeObject) stored = NULL;
-  g_autofree char *text = cut_message (message), *now = now_text (), *name = NULL;
+  g_autofree char *text = cut_message (message), *now = time_text_now (), *name = NULL;
   g_autofree char *key = g_strdup_printf ("%s\n%s\n%s", kube_object_uid (object), reason, text);
   gint64 count = count_up (self, key, kube_object_name (object), &name);
   KubeTarget target = { .kind = &event_kind,

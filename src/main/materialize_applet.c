@@ -1,7 +1,5 @@
 #include "main/materialize_applet.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <string.h>
 
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "cli/program.h"
 #include "cluster/materialize_result.h"
+#include "cluster/termination_message.h"
 #include "delivery/materialize.h"
 #include "domain/materialize_failure.h"
 #include "domain/publication_failure.h"
@@ -130,14 +129,11 @@ start_log (const Cli *cli, const Task *task)
   am_log_set_veil (veil, (gpointer) task);
 }
 
-/* In place: the kubelet has mounted a file there. */
 static gboolean
 write_message (const char *path, const MaterializeOutcome *outcome, GError **error)
 {
   g_autofree char *text = materialize_result_format (outcome);
-  am_autofd int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  return fd >= 0 ? file_write_all (fd, text, strlen (text), error)
-                 : am_fail_errno (error, errno, "the termination message cannot be written to %s", path);
+  return termination_message_write (path, text, error);
 }
 
 /* The same error in words for a user of the cluster. */

@@ -1,11 +1,9 @@
 #include "publish/worker.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "cluster/termination_message.h"
 #include "publish/worker_private.h"
 
 #define RELEASE_TIMEOUT_MS 3000
@@ -77,14 +75,11 @@ party_of (const WorkerOrder *order, PublicationParty usual)
   return order->staged_file != NULL ? PUBLICATION_MODULE : usual;
 }
 
-/* In place: the kubelet has mounted a file there. */
 static gboolean
 write_message (const char *path, const WorkerResult *result, GError **error)
 {
   g_autofree char *text = worker_result_format (result);
-  am_autofd int fd = open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  return fd >= 0 ? file_write_all (fd, text, strlen (text), error)
-                 : am_fail_errno (error, errno, "the termination message cannot be written to %s", path);
+  return termination_message_write (path, text, error);
 }
 
 static void
