@@ -112,11 +112,6 @@ class Cluster(control_plane.ControlPlane):
 
     # Configuration of the node's programs
 
-    def client_kubeconfig(self, name, subject):
-        path = self.folder / f"{name}.kubeconfig"
-        self.write_kubeconfig(path, self.url, *self.authority.issue(name, subject))
-        return path
-
     def write_containerd_config(self):
         cni = self.folder / "cni"
         cni.mkdir(exist_ok=True)
@@ -205,12 +200,7 @@ state = "{self.folder}/containerd-state"
         archive.unlink()
 
     def start_controllers(self):
-        certificate, key = self.authority.certificate, self.authority.key
-        self.spawn("kube-controller-manager", tools.kubernetes("kube-controller-manager"), "--kubeconfig",
-                   self.client_kubeconfig("kube-controller-manager", "/CN=system:kube-controller-manager"),
-                   "--use-service-account-credentials", "--service-account-private-key-file", self.authority.folder / "accounts.key",
-                   "--root-ca-file", certificate, "--cluster-signing-cert-file", certificate, "--cluster-signing-key-file", key,
-                   "--leader-elect=false", "--pvclaimbinder-sync-period=2s", "--bind-address=127.0.0.1", f"--secure-port={servers.free_port()}")
+        self.spawn("kube-controller-manager", *self.controller_manager_command())
         self.spawn("kube-scheduler", tools.kubernetes("kube-scheduler"), "--kubeconfig",
                    self.client_kubeconfig("kube-scheduler", "/CN=system:kube-scheduler"), "--leader-elect=false", "--bind-address=127.0.0.1",
                    f"--secure-port={servers.free_port()}")

@@ -140,6 +140,20 @@ class ControlPlane:
             "clusters": [{"name": "tests", "cluster": {"server": server, "certificate-authority": str(self.authority.certificate)}}],
             "users": [{"name": "tests", "user": {"client-certificate": str(certificate), "client-key": str(key)}}]}))
 
+    def client_kubeconfig(self, name, subject):
+        path = self.folder / f"{name}.kubeconfig"
+        self.write_kubeconfig(path, self.url, *self.authority.issue(name, subject))
+        return path
+
+    def controller_manager_command(self):
+        """Of kube-controller-manager, for who needs what it does."""
+        certificate, key = self.authority.certificate, self.authority.key
+        return [tools.kubernetes("kube-controller-manager"), "--kubeconfig",
+                self.client_kubeconfig("kube-controller-manager", "/CN=system:kube-controller-manager"), "--use-service-account-credentials",
+                "--service-account-private-key-file", self.authority.folder / "accounts.key", "--root-ca-file", certificate,
+                "--cluster-signing-cert-file", certificate, "--cluster-signing-key-file", key, "--leader-elect=false", "--pvclaimbinder-sync-period=2s",
+                "--bind-address=127.0.0.1", f"--secure-port={servers.free_port()}"]
+
     def request(self, path, timeout=10):
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(*map(str, self.client))
