@@ -145,6 +145,19 @@ _ai_models ()
         --sources-ca-config-map) COMPREPLY=(); return ;;
         --https-proxy) COMPREPLY=(); return ;;
         --no-proxy) COMPREPLY=(); return ;;
+        --delivery) COMPREPLY=($(compgen -W "SharedPVC none" -- "$word")); return ;;
+        --account) COMPREPLY=(); return ;;
+        --webhook-listen) COMPREPLY=(); return ;;
+        --grant-salt-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --materializer-image) COMPREPLY=(); return ;;
+        --materializer-pull-secret) COMPREPLY=(); return ;;
+        --materializer-requests) COMPREPLY=(); return ;;
+        --materializer-limits) COMPREPLY=(); return ;;
+        --max-materializations) COMPREPLY=(); return ;;
+        --shared-class) COMPREPLY=(); return ;;
+        --modules-class) COMPREPLY=(); return ;;
+        --cluster-class) COMPREPLY=(); return ;;
+        --registry-peers) COMPREPLY=(); return ;;
         --listen) COMPREPLY=(); return ;;
         --metrics-listen) COMPREPLY=(); return ;;
         --tls-cert) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
@@ -155,8 +168,8 @@ _ai_models ()
         --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
-      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
+      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --delivery --account --webhook-listen --grant-salt-file --materializer-image --materializer-pull-secret --materializer-requests --materializer-limits --max-materializations --shared-class --modules-class --cluster-class --registry-peers --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
+      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --delivery --account --webhook-listen --grant-salt-file --materializer-image --materializer-pull-secret --materializer-requests --materializer-limits --max-materializations --shared-class --modules-class --cluster-class --registry-peers --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
       kinds=""
       ;;
     publish)

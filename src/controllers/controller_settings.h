@@ -1,7 +1,23 @@
 /* What the controller is told on its command line. Filled by main/, read by this folder; texts outlive the controller. */
 #pragma once
 
+#include "domain/delivery_state.h"
+#include "domain/read_grant.h"
+#include "domain/storage_verdict.h"
 #include "storage/object_store.h"
+
+/* Of the delivery of models to workloads. Nothing else counts unless it is on. */
+typedef struct {
+  gboolean is_on;      /* delivery.type SharedPVC */
+  const char *account; /* of ours, as the API server calls it: "system:serviceaccount:NAMESPACE:NAME" */
+  StorageClassSettings storage_classes;
+  const char *materializer_image, *materializer_pull_secret; /* pull secret of the module's namespace, or NULL */
+  const char *materializer_requests, *materializer_limits;   /* "cpu=1,memory=1Gi" */
+  guint max_materializations;                                /* delivery.maxConcurrentMaterializations */
+  const char *registry_peers;            /* its addresses are those of all replicas of the registry; or NULL */
+  guint8 grant_key[READ_GRANT_KEY_SIZE]; /* read_grant_key of the salt */
+  guint8 state_key[DELIVERY_KEY_SIZE];   /* delivery_key of the same */
+} DeliverySettings;
 
 typedef struct {
   const char *namespace; /* of the module */
@@ -34,4 +50,6 @@ typedef struct {
   const char *https_proxy, *no_proxy;        /* of workers; or NULL */
 
   gint64 sweep_interval_ms, inventory_interval_ms;
+
+  DeliverySettings delivery;
 } ControllerSettings;
