@@ -21,6 +21,9 @@
 {{- if not (has (toString $s.logLevel) (list "Debug" "Info" "Warn" "Error")) -}}
 {{- fail (printf "aiModels.logLevel is %q: it is Debug, Info, Warn or Error" (toString $s.logLevel)) -}}
 {{- end -}}
+{{- if eq (dig "delivery" "type" "SharedPVC" $s) "NodeCache" -}}
+{{- fail "aiModels.delivery.type is NodeCache: this version delivers models by SharedPVC only" -}}
+{{- end -}}
 {{- if not (include "ai-models.image" .) -}}
 {{- fail "aiModels.internal.image is not set: name the image that tools/build-image made, where the cluster finds it" -}}
 {{- end -}}
