@@ -1,11 +1,11 @@
 """An API server as the tests themselves talk to it: as administrator, with plain dicts."""
 
+import collections
 import contextlib
 import http.client
 import json
 import socket
 import ssl
-import threading
 import time
 import urllib.parse
 
@@ -79,10 +79,10 @@ class Watch:
 
 
 class Api:
-    """Thread-safe: a connection for each thread."""
+    """Thread-safe: as many connections as requests at a time."""
 
     def __init__(self, plane):
-        self.address, self.port, self.own = plane.address, plane.port, threading.local()
+        self.address, self.port, self.idle = plane.address, plane.port, collections.deque()
         self.context = ssl.create_default_context(cafile=str(plane.authority.certificate))
         self.context.load_cert_chain(*map(str, plane.client))
 
@@ -93,17 +93,25 @@ class Api:
         """Status and bytes. A connection that ended between two requests is replaced, and a server that starts anew is waited for."""
         content, end = None if body is None else json.dumps(body).encode(), time.monotonic() + RESTART_TIMEOUT
         while True:
-            is_new = getattr(self.own, "connection", None) is None
+            connection = self.take_idle()
+            is_new = connection is None
             try:
                 if is_new:
-                    self.own.connection = self.connect_within(end)
-                self.own.connection.request(method, path, content, {"Content-Type": kind, **(headers or {})})
-                answer = self.own.connection.getresponse()
-                return answer.status, answer.read()
+                    connection = self.connect_within(end)
+                connection.request(method, path, content, {"Content-Type": kind, **(headers or {})})
+                answer = connection.getresponse()
+                told = answer.status, answer.read()
+                self.idle.append(connection)
+                return told
             except (OSError, http.client.HTTPException):
-                self.own.connection = None
+                if connection is not None:
+                    connection.close()
                 if is_new:
                     raise
+
+    def take_idle(self):
+        with contextlib.suppress(IndexError):
+            return self.idle.pop()
 
     def connect_within(self, end):
         while True:

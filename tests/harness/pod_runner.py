@@ -1,14 +1,14 @@
-"""What kubelet, scheduler and node do for the Pods of one namespace, where only an API server runs: containers are processes of this machine.
+"""What kubelet, scheduler and node do for the Pods of a namespace, or of all, where only an API server runs: containers are processes of
+this machine.
 
-Volumes become folders, whose paths replace the mounted ones in the command; the service account's token becomes a kubeconfig. What
-happens to nodes and containers is played on demand: eviction, lack of memory, a lost node, an image that is not there."""
+Volumes become folders, whose paths replace the mounted ones in the command; the service account's token becomes a kubeconfig. A Pod with
+scheduling gates is left alone, and one whose claims are not bound waits. Of several containers the first one runs, the others seem to.
+What happens to nodes and containers is played on demand: eviction, lack of memory, a lost node, an image that is not there."""
 
-import base64
 import contextlib
 import datetime
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +17,7 @@ import time
 import traceback
 
 from . import kube_api, tools
+from .pod_volumes import NotYet, Volumes
 
 NODE = "runner"
 MESSAGE_LIMIT = 4096  # kubelet's
@@ -27,111 +28,17 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class NotYet(Exception):
-    """A Pod's volume cannot be made so far; kubelet waits."""
-
-
-class Volumes:
-    """The folders of one Pod's volumes."""
-
-    def __init__(self, runner, pod, folder):
-        self.runner, self.pod, self.folder = runner, pod, folder
-        self.namespace = pod["metadata"]["namespace"]
-
-    def of(self, kind, source, name_key):
-        name = source[name_key]
-        thing = self.runner.api.get(kind, self.namespace, name)
-        if thing is None:
-            if source.get("optional"):
-                return {}
-            raise NotYet(f'{kind.lower()} "{name}" not found')
-        data = {key: base64.b64decode(value) for key, value in (thing.get("data") or {}).items()} if kind == "Secret" else \
-            {key: value.encode() for key, value in (thing.get("data") or {}).items()}
-        if "items" not in source:
-            return data
-        missing = [item["key"] for item in source["items"] if item["key"] not in data]
-        if missing and not source.get("optional"):
-            raise NotYet(f'references non-existent {kind.lower()} key: {missing[0]}')
-        return {item["path"]: data[item["key"]] for item in source["items"] if item["key"] in data}
-
-    def projected(self, source):
-        if "secret" in source:
-            return self.of("Secret", source["secret"], "name")
-        if "configMap" in source:
-            return self.of("ConfigMap", source["configMap"], "name")
-        if "serviceAccountToken" in source:
-            return {source["serviceAccountToken"]["path"]: self.runner.token_of(self.pod).encode()}
-        if "downwardAPI" in source:
-            return {item["path"]: self.field(item["fieldRef"]).encode() for item in source["downwardAPI"]["items"]}
-        raise AssertionError(f"the runner has no volume like {source}")
-
-    def field(self, ref):
-        value = self.pod
-        for part in ref["fieldPath"].split("."):
-            value = value[part]
-        return value
-
-    def files(self, volume):
-        if "secret" in volume:
-            return self.of("Secret", volume["secret"], "secretName")
-        if "configMap" in volume:
-            return self.of("ConfigMap", volume["configMap"], "name")
-        if "projected" in volume:
-            found = {}
-            for source in volume["projected"]["sources"]:
-                found |= self.projected(source)
-            return found
-        assert "emptyDir" in volume, f"the runner has no volume like {volume}"
-        return {}
-
-    def make(self):
-        for volume in self.pod["spec"].get("volumes", []):
-            folder = self.folder / volume["name"]
-            folder.mkdir(parents=True, exist_ok=True)
-            for path, data in self.files(volume).items():
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_bytes(data)
-
-    def mapped(self, container, text):
-        """`text` with the paths that the container would see made those of the folders."""
-        folders = {}
-        for mount in container.get("volumeMounts", []):
-            folders[mount["mountPath"].rstrip("/")] = str(self.folder / mount["name"]) + (f"/{mount['subPath']}" if mount.get("subPath") else "")
-        if not folders:
-            return text
-        inside = "|".join(map(re.escape, sorted(folders, key=len, reverse=True)))
-        return re.sub(rf"(?<![\w/.-])({inside})(?=/|&|$)", lambda found: folders[found[1]], text)
-
-    def environment(self, container):
-        found = {}
-        for variable in container.get("env", []):
-            source = variable.get("valueFrom")
-            if source is None:
-                found[variable["name"]] = self.mapped(container, variable.get("value", ""))
-            elif "fieldRef" in source:
-                found[variable["name"]] = self.field(source["fieldRef"])
-            else:
-                kind, ref = ("Secret", source["secretKeyRef"]) if "secretKeyRef" in source else ("ConfigMap", source["configMapKeyRef"])
-                data = self.of(kind, ref, "name")
-                if ref["key"] not in data:
-                    if ref.get("optional"):
-                        continue
-                    raise NotYet(f"couldn't find key {ref['key']} in {kind} {self.namespace}/{ref['name']}")
-                found[variable["name"]] = data[ref["key"]].decode()
-        return found
-
-
 class RunningPod:
     """One Pod from its creation to its end, on a thread of its own."""
 
     def __init__(self, runner, pod):
         self.runner, self.pod, self.api = runner, pod, runner.api
-        self.name, self.uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        self.name, self.uid, self.namespace = (pod["metadata"][key] for key in ("name", "uid", "namespace"))
         self.container = pod["spec"]["containers"][0]
         self.folder = runner.folder / self.uid
         self.message_file, self.log = self.folder / "termination-log", runner.folder / f"{self.name}.{self.uid[:8]}.log"
         self.process, self.deleted, self.is_lost, self.killed_as = None, threading.Event(), False, None
-        self.started_at = None
+        self.started_at, self.n_restarts, self.lock = None, 0, threading.Lock()
         self.thread = threading.Thread(target=self.live, daemon=True)
 
     # Its status
@@ -141,11 +48,11 @@ class RunningPod:
             self.api.patch(self.pod, {"metadata": {"uid": self.uid}, "status": status}, "status")
 
     def tell_container(self, phase, state, **more):
-        told = {"name": self.container["name"], "image": self.container.get("image", ""), "imageID": "", "restartCount": 0,
-                "ready": "running" in state, "state": state}
+        told = [{"name": container["name"], "image": container.get("image", ""), "imageID": "", "restartCount": self.n_restarts,
+                 "ready": "running" in state, "state": state} for container in self.pod["spec"]["containers"]]
         conditions = [{"type": kind, "status": "True" if kind in ("Initialized", "PodScheduled") or "running" in state else "False",
                        "lastTransitionTime": now()} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")]
-        self.tell(phase=phase, conditions=conditions, containerStatuses=[told], startTime=self.started_at, **more)
+        self.tell(phase=phase, conditions=conditions, containerStatuses=told, startTime=self.started_at, **more)
 
     def tell_waiting(self, reason, message=""):
         self.tell_container("Pending", {"waiting": {"reason": reason, "message": message}})
@@ -155,34 +62,48 @@ class RunningPod:
     def live(self):
         try:
             self.started_at = now()
-            if self.schedule():
-                self.work()
+            volumes = Volumes(self.runner, self.pod, self.folder)
+            if self.schedule(volumes):
+                self.work(volumes)
             if not self.is_lost:
                 self.remove_if_deleted()
         except Exception as error:  # noqa: BLE001: a fault of the harness must be seen
-            self.runner.faults.append(f"{self.name}: {error!r} {traceback.format_exc()[-600:]}")
+            if not self.runner.is_stopping:
+                self.runner.faults.append(f"{self.name}: {error!r} {traceback.format_exc()[-600:]}")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.runner.ended(self)
 
-    def schedule(self):
+    def schedule(self, volumes):
         """FALSE when it was deleted before it had a node."""
-        while self.runner.is_full:
-            if self.deleted.wait(0.05):
+        while not self.has_room(volumes):
+            if self.deleted.wait(0.1 if volumes.claims() else 0.05):
                 return False
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": self.name}, "target": {"apiVersion": "v1", "kind": "Node", "name": NODE}}
         return self.api.ask("POST", kube_api.path_to(self.pod, "binding"), body)[0] < 300
 
-    def work(self):
+    def has_room(self, volumes):
+        if self.runner.is_full:
+            return False
+        try:
+            volumes.bind()
+        except NotYet:
+            return False
+        return True
+
+    def work(self, volumes):
         self.folder.mkdir(parents=True, exist_ok=True)
-        volumes = Volumes(self.runner, self.pod, self.folder)
         environment = self.prepare(volumes)
         if environment is None:
             self.tell_container("Failed", {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "finishedAt": now()}})
             return
-        self.start(volumes, environment)
-        self.tell_container("Running", {"running": {"startedAt": now()}})
-        self.watch_process()
+        while True:
+            self.start(volumes, environment)
+            self.tell_container("Running", {"running": {"startedAt": now()}})
+            self.process.wait()
+            if not self.is_restarted():
+                break
+            self.n_restarts += 1
         if self.is_lost:
             return
         if self.killed_as == "Evicted":
@@ -190,11 +111,17 @@ class RunningPod:
         else:
             self.tell_ended()
 
+    def is_restarted(self):
+        """After a pause: the container has ended and is to start anew."""
+        policy = self.pod["spec"].get("restartPolicy", "Always")
+        is_wanted = policy == "Always" or policy == "OnFailure" and self.process.returncode != 0
+        return is_wanted and self.killed_as != "Evicted" and not self.is_lost and not self.deleted.wait(0.2)
+
     def prepare(self, volumes):
         """The container's environment once all is there; None when the Pod is deleted before."""
         told = None
         while not self.deleted.is_set():
-            if self.runner.missing_image:
+            if self.runner.lacks_image(self.namespace):
                 problem = ("ImagePullBackOff", f'Back-off pulling image "{self.container.get("image")}"')
             else:
                 try:
@@ -217,28 +144,36 @@ class RunningPod:
         self.message_file.touch()
         if path in command:
             command = [str(self.message_file) if word == path else word for word in command]
-        elif "publish" in command:
+        elif {"publish", "materialize"} & set(command[:2]):
             command += ["--termination-file", str(self.message_file)]
         kubeconfig = self.folder / "kubeconfig"
-        kubeconfig.write_text(kube_api.kubeconfig(self.runner.plane, self.runner.server, self.runner.token_of(self.pod)))
+        if self.has_token():
+            kubeconfig.write_text(kube_api.kubeconfig(self.runner.plane, self.runner.server, self.runner.token_of(self.pod)))
         kept = {key: os.environ[key] for key in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LANG") if key in os.environ}
-        with self.log.open("ab") as output:
+        if self.runner.check is not None:
+            self.runner.check(self, volumes)
+        with self.log.open("ab") as output, self.lock:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
                                             env={**kept, "HOME": str(self.folder), "KUBECONFIG": str(kubeconfig), **environment})
+        if self.deleted.is_set():
+            self.ask_to_stop()
         self.runner.started(self, command)
 
-    def watch_process(self):
-        while self.process.poll() is None:
-            if self.deleted.wait(0.02):
-                break
-        if self.process.poll() is None and not self.is_lost:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(self.grace)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        if not self.is_lost:
-            self.process.wait()
+    def has_token(self):
+        spec = self.pod["spec"]
+        return spec.get("automountServiceAccountToken") is not False or any(
+            "serviceAccountToken" in source for volume in spec.get("volumes", []) for source in volume.get("projected", {}).get("sources", []))
+
+    def ask_to_stop(self):
+        """SIGTERM, and SIGKILL after its grace."""
+        with self.lock:
+            process = self.process
+        if process is None or process.poll() is not None or self.is_lost:
+            return
+        process.send_signal(signal.SIGTERM)
+        killing = threading.Timer(self.grace, process.kill)
+        killing.daemon = True
+        killing.start()
 
     def tell_ended(self):
         status = self.process.returncode
@@ -264,8 +199,10 @@ class RunningPod:
     # What others do to it
 
     def delete(self, pod):
-        self.pod = {"kind": "Pod", **pod}
+        self.pod, was_deleted = {"kind": "Pod", **pod}, self.deleted.is_set()
         self.deleted.set()
+        if not was_deleted:
+            self.ask_to_stop()
 
     def kill(self, as_reason=None):
         """As the kernel does; `as_reason`: "OOMKilled"."""
@@ -278,15 +215,18 @@ class RunningPod:
 
 
 class PodRunner:
-    """Use as a context. `server`: the API server's address for containers, such as a proxy's."""
+    """Use as a context. `namespace`: None for all but those of `others`. `server`: the API server's address for containers, such as a
+    proxy's."""
 
-    def __init__(self, plane, namespace, folder, server=None, program=None):
-        self.plane, self.namespace, self.folder = plane, namespace, pathlib.Path(folder)
+    def __init__(self, plane, namespace, folder, server=None, program=None, others=()):
+        self.plane, self.namespace, self.folder, self.others = plane, namespace, pathlib.Path(folder), set(others)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.api, self.server, self.program = kube_api.Api(plane), server or plane.url, program or tools.program()
         self.lock, self.pods = threading.Lock(), {}
         self.is_full = self.missing_image = self.is_stopping = False
+        self.imageless = set()  # namespaces without images
         self.on_start = None  # called with a RunningPod and its command, once its process runs
+        self.check = None  # called with a RunningPod and its Volumes just before its containers start
         self.commands, self.faults, self.watch = [], [], None
         self.most_at_once = {}  # a Pod's name -> most processes of it that ran at one time
         self.thread = threading.Thread(target=self.follow, daemon=True)
@@ -300,6 +240,9 @@ class PodRunner:
     def wait_running(self, name="", timeout=60):
         """The first whose process runs."""
         return self.api.wait(f"a Pod {name} runs", lambda: self.running(name), timeout, 0.01)[0]
+
+    def lacks_image(self, namespace):
+        return self.missing_image or namespace in self.imageless
 
     def evict(self, pod):
         pod.kill("Evicted")
@@ -324,7 +267,7 @@ class PodRunner:
     # Its work
 
     def token_of(self, pod):
-        return self.api.token(self.namespace, pod["spec"].get("serviceAccountName", "default"))
+        return self.api.token(pod["metadata"]["namespace"], pod["spec"].get("serviceAccountName", "default"))
 
     def started(self, pod, command):
         with self.lock:
@@ -356,14 +299,22 @@ class PodRunner:
             pod.delete(pod.pod)
 
     def take(self, kind, thing):
-        uid, phase = thing["metadata"]["uid"], thing.get("status", {}).get("phase", "Pending")
+        uid = thing["metadata"]["uid"]
         with self.lock:
             pod = self.pods.get(uid)
-            if pod is None and kind == "ADDED" and phase == "Pending" and not thing["spec"].get("nodeName"):
+            if pod is None and kind != "DELETED" and self.is_ours(thing):
                 pod = self.pods[uid] = RunningPod(self, thing)
                 pod.thread.start()
         if pod is not None and (kind == "DELETED" or thing["metadata"].get("deletionTimestamp")):
             pod.delete(thing)
+        if pod is not None and kind == "DELETED":
+            pod.kill()
+
+    def is_ours(self, thing):
+        """Nobody runs it yet, and nothing holds it."""
+        meta, spec, phase = thing["metadata"], thing["spec"], thing.get("status", {}).get("phase", "Pending")
+        is_free = phase == "Pending" and not meta.get("deletionTimestamp") and not spec.get("nodeName") and not spec.get("schedulingGates")
+        return is_free and meta["namespace"] not in self.others
 
     def __enter__(self):
         self.api.create({"kind": "Node", "metadata": {"name": NODE}}, exist_ok=True)
