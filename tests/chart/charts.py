@@ -10,14 +10,15 @@ from harness import installation, tools
 SOURCE = "company-s3"
 MINIMAL = {"aiModels": {"artifacts": {"bucket": "models", "endpoint": "http://s3.example.com:8333", "credentialsSecretName": SOURCE},
                         "internal": {"image": "registry.example.com/ai-models:v1"}}}
-PUBLIC = {"modules": {"publicDomainTemplate": "%s.example.com", "ingressClass": "nginx",
+PUBLIC = {"modules": {"storageClass": "all", "publicDomainTemplate": "%s.example.com", "ingressClass": "nginx",
                       "https": {"mode": "CertManager", "certManager": {"clusterIssuerName": "issuer"}}}}
-FULL = {"global": {"highAvailability": True, "discovery": {"clusterDomain": "corp.local", "gatewayAPIDefaultGateway": {"name": "g", "namespace": "d8-x"}}, **PUBLIC},
+FULL = {"global": {"highAvailability": True, "defaultClusterStorageClass": "local", "discovery": {"clusterDomain": "corp.local", "gatewayAPIDefaultGateway": {"name": "g", "namespace": "d8-x"}}, **PUBLIC},
         "aiModels": {"logLevel": "Warn",
                      "artifacts": {"capacityLimit": "1.5Ti", "usePathStyle": False, "region": "eu-1", "caSecretName": "company-ca"},
                      "sources": {"huggingFace": {"endpoint": "https://hf.example.com/mirror"}, "ollama": {"registry": "https://ollama.example.com"},
                                  "ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n",
                                  "proxy": {"httpsProxy": "http://proxy.example.com:3128", "noProxy": ["10.0.0.0/8", ".svc"]}},
+                     "delivery": {"type": "SharedPVC", "sharedPVCStorageClassName": "nfs", "maxConcurrentMaterializations": 5},
                      "internal": {"imagePullSecretName": "pull", "nodeSelector": {"x": "y"}, "tolerations": [{"operator": "Exists"}],
                                   "storageAccounting": {"enabled": False}}}}
 DECKHOUSE = {"global": {"enabledModules": ["ai-models"], "modulesImages": {"digests": {"aiModels": {"aiModels": "sha256:" + "0" * 64}}},

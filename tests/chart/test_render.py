@@ -113,6 +113,35 @@ def test_alerts_are_well_formed_and_watch_what_is_measured(tmp_path):
     assert wanted and not [name for name in wanted if f'"{name.removeprefix("d8_ai_models_")}"' not in code]
 
 
+@pytest.mark.parametrize("name", VALUES)
+def test_the_programs_know_the_options_that_they_are_given(name):
+    for deployment in (one for one in render(merged(VALUES[name])) if one["kind"] == "Deployment"):
+        applet, *options = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        told = subprocess.run([tools.program(), applet, "--help"], capture_output=True, text=True, check=True).stdout
+        known = set(re.findall(r"--[a-z0-9-]+", told))
+        assert {option.partition("=")[0] for option in options} <= known
+
+
+def controller_options(values):
+    deployment = next(one for one in render(values) if one["kind"] == "Deployment" and one["metadata"]["name"] == "ai-models-controller")
+    return dict(option.removeprefix("--").split("=", 1) for option in deployment["spec"]["template"]["spec"]["containers"][0]["args"] if "=" in option)
+
+
+def test_the_settings_of_delivery_reach_the_controller():
+    plain, full = controller_options(MINIMAL), controller_options(merged(FULL))
+    assert (plain["delivery"], plain["max-materializations"]) == ("SharedPVC", "2") and not {"shared-class", "modules-class", "cluster-class"} & plain.keys()
+    assert [full[name] for name in ("shared-class", "modules-class", "cluster-class", "max-materializations")] == ["nfs", "all", "local", "5"]
+    assert full["materializer-pull-secret"] == "pull" and full["registry-peers"] == "dmcr-peers.d8-ai-models.svc.corp.local:5000"
+
+
+def test_only_who_asks_for_models_waits_for_the_webhook():
+    webhook, = next(one for one in render(MINIMAL) if one["kind"] == "MutatingWebhookConfiguration")["webhooks"]
+    assert webhook["failurePolicy"] == "Fail" and webhook["timeoutSeconds"] == 2 and webhook["sideEffects"] == "None"
+    assert webhook["namespaceSelector"]["matchExpressions"] == [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["d8-ai-models"]}]
+    assert {kind for rule in webhook["rules"] for kind in rule["resources"]} == {"deployments", "statefulsets", "daemonsets", "cronjobs"}
+    assert "ai.deckhouse.io/model'" in webhook["matchConditions"][0]["expression"]
+
+
 def test_public_routes_only_with_a_host():
     kinds = {one["kind"] for one in render(MINIMAL)}
     assert not kinds & {"Ingress", "HTTPRoute", "Certificate", "PodMonitor", "PrometheusRule"}
