@@ -144,6 +144,66 @@ test_a_session_that_is_saved_meanwhile (StorageFixture *self, gconstpointer data
   g_thread_join (thread);
 }
 
+#define N_LATE 30u
+
+/* A store that shows what was there before its session was saved once more: so often, and another number of listings
+ * show nothing at all. */
+typedef struct {
+  ObjectStore base;
+  ObjectStoreClass klass;
+  ObjectStore *inner;
+  UploadSession *session;
+  guint n_late, n_empty;
+} LateStore;
+
+static GPtrArray *
+list_late (Ctx *ctx, ObjectStore *store, const char *prefix, const char *after, guint limit, GError **error)
+{
+  LateStore *self = (LateStore *) store;
+  g_autoptr (GPtrArray) found = object_store_list (ctx, self->inner, prefix, after, limit, error);
+  if (self->n_empty > 0)
+    {
+      self->n_empty--;
+      g_ptr_array_set_size (found, 0);
+    }
+  else if (self->n_late > 0)
+    {
+      self->n_late--;
+      g_assert_true (upload_session_write (ctx, self->session, "x", 1, error));
+      g_assert_true (upload_session_save (ctx, self->session, error));
+    }
+  return g_steal_pointer (&found);
+}
+
+static Reader *
+open_late (Ctx *ctx, ObjectStore *store, const char *key, GError **error)
+{
+  return object_store_open (ctx, ((LateStore *) store)->inner, key, error);
+}
+
+/* However often the look comes too late, a session that goes on is there. */
+static void
+test_late_looks (StorageFixture *self, gconstpointer data)
+{
+  static const struct {
+    guint n_late, n_empty;
+  } rows[] = { { 0, 0 }, { 1, 0 }, { N_LATE, 0 }, { 0, 10 }, { N_LATE, 10 } };
+  g_autoptr (UploadSession) session = upload_session_new (self->blobs, REPOSITORY);
+  save_new (self, session);
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (GError) error = NULL;
+      LateStore late = { .klass = { .list = list_late, .open = open_late }, .inner = self->fs, .session = session };
+      late.base.klass = &late.klass;
+      late.n_late = rows[i].n_late;
+      late.n_empty = rows[i].n_empty;
+      g_autofree char *owner = upload_state_repository (NULL, &late.base, upload_session_id (session), &error);
+      fixture_assert_ok (owner != NULL, error);
+      g_assert_cmpstr (owner, ==, REPOSITORY);
+      g_assert_cmpuint (late.n_late + late.n_empty, ==, 0);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -152,5 +212,6 @@ main (int argc, char **argv)
   STORAGE_TEST_BOTH ("/upload-known/unknown-sessions", test_unknown_sessions);
   STORAGE_TEST ("/upload-known/cost", test_cost);
   STORAGE_TEST ("/upload-known/a-session-that-is-saved-meanwhile", test_a_session_that_is_saved_meanwhile);
+  STORAGE_TEST ("/upload-known/late-looks", test_late_looks);
   return g_test_run ();
 }

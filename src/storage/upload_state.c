@@ -28,8 +28,10 @@
 #define MAX_LISTS (RECIPE_MAX_CHUNKS / UPLOAD_LIST_ENTRIES)
 #define LIST_SIZE (UPLOAD_LIST_ENTRIES * RECIPE_ENTRY_SIZE)
 #define MAX_STATE_BYTES (HEAD_SIZE + UPLOAD_MAX_REPOSITORY_BYTES + MAX_LISTS * 8 + LIST_SIZE + SUM_SIZE)
-#define LOAD_ATTEMPTS 8
-#define LIST_ATTEMPTS 8
+#define LOAD_ATTEMPTS 8 /* without another state to be seen */
+#define LIST_ATTEMPTS 16
+#define LIST_ATTEMPTS_AT_ONCE 4
+#define LIST_PAUSE_MS 2
 /* On a far store so many states are made before somebody looks around again, and removed at once. */
 #define DROP_BATCH 8u
 
@@ -413,23 +415,38 @@ load_lists (Ctx *ctx, ObjectStore *objects, const char *id, UploadState *state, 
   return TRUE;
 }
 
+/* The states, of which there is one at least unless the session is gone. A listing of a directory may see neither of two
+ * while one takes the other's place; a far store keeps some that are over. */
+static GPtrArray *
+list_live (Ctx *ctx, ObjectStore *objects, const char *id, GError **error)
+{
+  guint n_attempts = object_store_is_far (objects) ? 1 : LIST_ATTEMPTS;
+  for (guint i = 0; i < n_attempts; i++)
+    {
+      if (i >= LIST_ATTEMPTS_AT_ONCE && !ctx_sleep_ms (ctx, LIST_PAUSE_MS, error))
+        return NULL;
+      g_autoptr (GPtrArray) keys = list_states (ctx, objects, id, error);
+      if (keys == NULL || keys->len > 0)
+        return g_steal_pointer (&keys);
+    }
+  am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
+  return NULL;
+}
+
+/* `*newest` is the key that was tried last, before and after. */
 static gboolean
 load_newest (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state,
-             GError **error)
+             char **newest, gboolean *out_goes_on, GError **error)
 {
-  g_autoptr (GPtrArray) keys = NULL;
-  /* A listing may see neither of two states while one takes the other's place. */
-  for (guint i = 0; i < LIST_ATTEMPTS && (keys == NULL || keys->len == 0); i++)
-    {
-      g_clear_pointer (&keys, g_ptr_array_unref);
-      keys = list_states (ctx, objects, id, error);
-      if (keys == NULL)
-        return FALSE;
-    }
-  if (keys->len == 0)
-    return am_fail (error, AM_ERROR_NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "there is no upload %s", id);
-  g_autoptr (GBytes) bytes = object_store_get (ctx, objects, g_ptr_array_index (keys, keys->len - 1), MAX_STATE_BYTES,
-                                               error);
+  g_autoptr (GPtrArray) keys = list_live (ctx, objects, id, error);
+  *out_goes_on = FALSE;
+  if (keys == NULL)
+    return FALSE;
+  const char *key = g_ptr_array_index (keys, keys->len - 1);
+  *out_goes_on = g_strcmp0 (key, *newest) > 0; /* they are numbered */
+  g_free (*newest);
+  *newest = g_strdup (key);
+  g_autoptr (GBytes) bytes = object_store_get (ctx, objects, key, MAX_STATE_BYTES, error);
   return bytes != NULL && upload_state_read (bytes, out_state, error)
          && (!with_lists || load_lists (ctx, objects, id, out_state, error));
 }
@@ -437,12 +454,14 @@ load_newest (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists
 static gboolean
 load (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, UploadState *out_state, GError **error)
 {
+  g_autofree char *newest = NULL;
   for (guint attempt = 1;; attempt++)
     {
       g_autoptr (GError) problem = NULL;
       g_auto (UploadState) state;
+      gboolean goes_on = FALSE;
       upload_state_init (&state);
-      if (load_newest (ctx, objects, id, with_lists, &state, &problem))
+      if (load_newest (ctx, objects, id, with_lists, &state, &newest, &goes_on, &problem))
         {
           upload_state_clear (out_state);
           *out_state = state;
@@ -451,6 +470,8 @@ load (Ctx *ctx, ObjectStore *objects, const char *id, gboolean with_lists, Uploa
         }
       /* An object that is gone without a reason of ours: the holder went on, or ended the session, meanwhile. */
       gboolean is_race = am_error_is (problem, AM_ERROR_NOT_FOUND) && am_error_reason (problem) == NULL;
+      if (is_race && goes_on) /* each look may be too late for the next state: that proves nothing */
+        attempt = 0;
       if (is_race && attempt < LOAD_ATTEMPTS)
         continue;
       if (is_race)
