@@ -34,6 +34,22 @@ is_stored (const KubeObject *model)
   return model != NULL && json_get_object (kube_object_status (model), "artifact") != NULL;
 }
 
+static void
+tell_listener (ModelController *self, const KubeObject *before, const KubeObject *now, gboolean is_cluster_wide)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->listener_lock);
+  if (self->listener != NULL)
+    self->listener (before, now, is_cluster_wide, self->listener_data);
+}
+
+void
+model_controller_listen (ModelController *self, ModelChanged changed, gpointer data)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->listener_lock);
+  self->listener = changed;
+  self->listener_data = data;
+}
+
 /* A Model or ClusterModel has changed. */
 static void
 model_changed (const KubeObject *before, const KubeObject *now, gpointer data, gboolean is_cluster_wide)
@@ -43,6 +59,7 @@ model_changed (const KubeObject *before, const KubeObject *now, gpointer data, g
   if (now == NULL || is_stored (before) != is_stored (now))
     g_atomic_int_set (&self->inventory_is_due, TRUE);
   enqueue (self, &owner);
+  tell_listener (self, before, now, is_cluster_wide);
   if (now != NULL || !g_atomic_int_get (&self->is_leading))
     return;
   g_mutex_lock (&self->lock);
@@ -164,6 +181,7 @@ model_controller_new (Ctx *ctx, KubeClient *client, const ControllerSettings *se
   self->client = client;
   self->settings = settings;
   g_mutex_init (&self->lock);
+  g_mutex_init (&self->listener_lock);
   self->events = event_recorder_new (client, COMPONENT, settings->identity);
   self->ledger_store = ledger_store_new (client, settings->namespace, ACCOUNTING_CONFIG_MAP, TRUE);
   self->queue = work_queue_new (NULL);
@@ -202,6 +220,7 @@ model_controller_free (ModelController *self)
   g_hash_table_unref (self->orphans);
   g_hash_table_unref (self->damaged);
   g_mutex_clear (&self->lock);
+  g_mutex_clear (&self->listener_lock);
   ctx_unref (self->ctx);
   g_free (self);
 }

@@ -31,6 +31,9 @@ struct ModelController {
   WorkQueue *queue;
   WorkerSlots *slots;
   gint is_leading;
+  GMutex listener_lock; /* of the next two */
+  ModelChanged listener;
+  gpointer listener_data;
   gint inventory_is_due; /* something changed that the books have to follow */
 
   GMutex lock; /* of what follows */
@@ -68,17 +71,12 @@ typedef struct {
   gint64 again_ms;         /* look again then even though nothing changes; 0: no need */
 } ModelWork;
 
-/* "Model/NAMESPACE/NAME", "ClusterModel//NAME"; caller frees. */
-char *model_key (const ModelOwner *owner);
-
 /* model_observe.c: fills everything of `work` that belongs to its object; may be called again after the object was replaced.
  * FALSE with an error of the API server. */
 gboolean model_observe (ModelWork *work, GError **error);
 void model_work_clear (ModelWork *work);
 /* Takes a newer state of the object; nothing else is looked at anew. Takes the reference. */
 void model_work_replace (ModelWork *work, KubeObject *object);
-/* The cached object of that kind, namespace and name; NULL when there is none. */
-KubeObject *model_controller_find (ModelController *self, const ModelOwner *owner);
 
 /* model_act.c: one step. `*out_is_done` is FALSE when the object should be looked at again at once. */
 gboolean model_act (ModelWork *work, const ModelDecision *decision, gboolean *out_is_done, GError **error);

@@ -10,7 +10,7 @@
 #define MAX_KNOWN 4096                       /* more are forgotten: they are said anew */
 #define FORGET_US (10 * 60 * G_USEC_PER_SEC) /* a later one is a new event */
 
-static const KubeKind event_kind = { "", "v1", "events", "Event", TRUE };
+const KubeKind event_kind = { "", "v1", "events", "Event", TRUE };
 
 typedef struct {
   char *name;

@@ -4,6 +4,8 @@
 
 #include "kube/kube_client.h"
 
+extern const KubeKind event_kind;
+
 typedef struct EventRecorder EventRecorder;
 
 /* `component` is who reports ("ai-models-controller"), `instance` which of them. Both are copied. */

@@ -151,6 +151,19 @@ kube_object_annotation (const KubeObject *self, const char *name)
   return json_get_string (json_get_object (self->metadata, "annotations"), name);
 }
 
+yyjson_val *
+kube_object_controller (const KubeObject *self)
+{
+  size_t index, n;
+  yyjson_val *each;
+  yyjson_arr_foreach (json_get_array (self->metadata, "ownerReferences"), index, n, each)
+  {
+    if (yyjson_is_true (yyjson_obj_get (each, "controller")))
+      return each;
+  }
+  return NULL;
+}
+
 yyjson_mut_doc *
 kube_object_edit (const KubeObject *self)
 {

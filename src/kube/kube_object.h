@@ -34,9 +34,12 @@ gboolean kube_object_has_finalizer (const KubeObject *self, const char *finalize
 const char *kube_object_label (const KubeObject *self, const char *name);
 const char *kube_object_annotation (const KubeObject *self, const char *name);
 
+/* The entry of metadata.ownerReferences that is its controller; NULL: none. */
+yyjson_val *kube_object_controller (const KubeObject *self);
+
 /* A copy to change and send back. Free with yyjson_mut_doc_free. */
 yyjson_mut_doc *kube_object_edit (const KubeObject *self);
-/* Takes members out of a copy of an object, but not its metadata. */
+/* Takes members out of a copy of an object, but not its metadata, nor name, namespace, uid and resourceVersion there. */
 typedef void (*KubeTrim) (yyjson_mut_val *root);
 /* The object without what only the API server reads (metadata.managedFields, kubectl's last-applied annotation) and what
  * `trim` (may be NULL) takes out, for a cache; and its compact text. Caller frees both. */

@@ -189,6 +189,50 @@ release (Leader *self)
     am_ignore (&error, "the lease runs out by itself");
 }
 
+typedef struct {
+  Ctx *term;
+  const LeaderWork *work;
+  GError *error;
+} Share;
+
+static gpointer
+do_share (gpointer data)
+{
+  Share *share = data;
+  if (!share->work->func (share->term, share->work->data, &share->error))
+    ctx_cancel (share->term);
+  return NULL;
+}
+
+gboolean
+leader_work_together (Ctx *term, gpointer data, GError **error)
+{
+  const LeaderWorks *works = data;
+  g_autoptr (Ctx) together = ctx_new_child (term, -1);
+  g_autofree Share *shares = g_new0 (Share, works->n);
+  g_autofree GThread **threads = g_new0 (GThread *, works->n);
+  GError *first = NULL;
+  for (gsize i = 0; i < works->n; i++)
+    {
+      shares[i] = (Share){ together, &works->works[i], NULL };
+      threads[i] = g_thread_new ("leader-work", do_share, &shares[i]);
+    }
+  for (gsize i = 0; i < works->n; i++)
+    {
+      g_thread_join (threads[i]);
+      gboolean is_cause = shares[i].error != NULL && (first == NULL || am_error_is (first, AM_ERROR_CANCELLED));
+      if (is_cause)
+        g_clear_error (&first);
+      if (is_cause)
+        first = g_steal_pointer (&shares[i].error);
+      g_clear_error (&shares[i].error);
+    }
+  if (first == NULL)
+    return TRUE;
+  g_propagate_error (error, first);
+  return FALSE;
+}
+
 gboolean
 leader_run (Ctx *ctx, KubeClient *client, const LeaderConfig *config, LeaderFunc func, gpointer data, GError **error)
 {

@@ -14,6 +14,20 @@ typedef struct {
 /* The work of a leader: returns soon after `term` is cancelled, which happens when the leadership is lost. */
 typedef gboolean (*LeaderFunc) (Ctx *term, gpointer data, GError **error);
 
+typedef struct {
+  LeaderFunc func;
+  gpointer data;
+} LeaderWork;
+
+typedef struct {
+  const LeaderWork *works;
+  gsize n;
+} LeaderWorks;
+
+/* A LeaderFunc for several (`data` is a LeaderWorks), each on a thread of its own: the first that fails ends the others, and
+ * its error is told. */
+gboolean leader_work_together (Ctx *term, gpointer data, GError **error);
+
 /* Waits for the Lease, runs `func` on a thread of its own and renews meanwhile. Returns when it has ended: FALSE with its
  * error, ABORTED (reason LeadershipLost) when the Lease could not be kept, TRUE when `func` was content or the context
  * ended. The Lease is given back, unless it was lost. */

@@ -5,26 +5,37 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/program.h"
+#include "controllers/delivery_caches.h"
 #include "controllers/model_controller.h"
 #include "controllers/model_metrics.h"
 #include "kube/leader.h"
 #include "main/controller_options.h"
 #include "net/http_server.h"
 
+typedef struct {
+  ModelController *models;
+  DeliveryCaches *delivery; /* NULL: nothing is delivered */
+} Service;
+
 static gboolean
-is_ready (Ctx *ctx, gpointer service, GError **error)
+is_ready (Ctx *ctx, gpointer data, GError **error)
 {
-  return model_controller_is_ready (service, error);
+  const Service *service = data;
+  return model_controller_is_ready (service->models, error)
+         && (service->delivery == NULL || delivery_caches_are_ready (service->delivery, error));
 }
 
 static gboolean
 serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *whole, KubeClient *client,
        GError **error)
 {
-  g_autoptr (ModelController) controller = model_controller_new (ctx, client, whole);
+  g_autoptr (ModelController) models = model_controller_new (ctx, client, whole);
+  g_autoptr (DeliveryCaches) delivery = whole->delivery.is_on ? delivery_caches_new (ctx, client, whole, models)
+                                                              : NULL;
+  Service service = { models, delivery };
   HttpServerConfig server = {
     .listen_address = options->listen != NULL ? options->listen : ":8081",
-    .service = controller,
+    .service = &service,
     .ready = is_ready,
     .hides_metrics = TRUE,
   };
@@ -35,10 +46,10 @@ serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *who
     return FALSE;
   g_autoptr (ModelMetrics) metrics = NULL;
   if (options->metrics_listen != NULL
-      && (metrics = model_metrics_start (ctx, client, controller, &measured, error)) == NULL)
+      && (metrics = model_metrics_start (ctx, client, models, &measured, error)) == NULL)
     return FALSE;
   am_log_info (ctx, "listening", "address", server.listen_address, NULL);
-  return leader_run (ctx, client, &leader, model_controller_lead, controller, error);
+  return leader_run (ctx, client, &leader, model_controller_lead, models, error);
 }
 
 static gboolean
