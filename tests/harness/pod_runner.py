@@ -317,7 +317,8 @@ class PodRunner:
         return is_free and meta["namespace"] not in self.others
 
     def __enter__(self):
-        self.api.create({"kind": "Node", "metadata": {"name": NODE}}, exist_ok=True)
+        node = self.api.create({"kind": "Node", "metadata": {"name": NODE}}, exist_ok=True)
+        self.api.patch({"kind": "Node", **node}, {"spec": {"taints": None}})  # DaemonSets pass by a node that is not ready
         self.thread.start()
         return self
 

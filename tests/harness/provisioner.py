@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A dynamic provisioner of ReadWriteMany volumes: for each claim of its StorageClasses a folder of this machine, which is the node.
 
-How a class behaves is said by its parameter `mode`, or for the moment by Provisioner.set_mode():
+How a class behaves is said by its parameter `mode`, or for the moment by Provisioner.set_mode(), or for the claims of one namespace by
+Provisioner.behave():
   bind    a volume at once
   late    a volume after `seconds` (a parameter; by default 3)
   silent  nothing, and no word of it
@@ -57,7 +58,7 @@ class Provisioner:
     def __init__(self, plane, folder):
         self.api, self.folder = kube_api.Api(plane), pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.lock, self.modes, self.faults = threading.Lock(), {}, []
+        self.lock, self.modes, self.spaces, self.faults = threading.Lock(), {}, {}, []
         self.waiting, self.released = {}, {}  # uid -> (claim, when it was seen first); name -> volume
         self.is_stopping, self.watches = threading.Event(), {}
         self.threads = [threading.Thread(target=self.follow, args=one, daemon=True)
@@ -71,6 +72,12 @@ class Provisioner:
         assert mode is None or mode in MODES
         with self.lock:
             self.modes[name] = mode
+
+    def behave(self, namespace, **parameters):
+        """The claims of a namespace are served by these parameters rather than by their class's; without any, as the others."""
+        assert parameters.get("mode", "bind") in MODES
+        with self.lock:
+            self.spaces[namespace] = parameters
 
     def folder_of(self, namespace, name):
         """Where the files of a bound claim are; None while it is not bound."""
@@ -133,7 +140,9 @@ class Provisioner:
             return
         parameters, uid = storage.get("parameters") or {}, claim["metadata"]["uid"]
         with self.lock:
-            mode = self.modes.get(storage["metadata"]["name"]) or parameters.get("mode", "bind")
+            special = self.spaces.get(claim["metadata"]["namespace"], {})
+            parameters = {**parameters, **special}
+            mode = special.get("mode") or self.modes.get(storage["metadata"]["name"]) or parameters.get("mode", "bind")
         if mode == "bind" or mode == "late" and age >= float(parameters.get("seconds", 3)):
             self.bind(claim, storage, parameters)
         elif mode == "refuse":

@@ -117,3 +117,49 @@ def test_a_missing_image_and_a_full_cluster_wait(api, runner):
     runner.missing_image = False
     assert ended(api, "waits")["phase"] == "Succeeded"
     clean(api, runner, "waits")
+
+
+def test_a_held_pod_is_left_alone(api, runner):
+    make(api, "held", script(), schedulingGates=[{"name": "tests/gate"}])
+    make(api, "free", script())
+    ended(api, "free")
+    held = api.get("Pod", "pods", "held")
+    assert not held["spec"].get("nodeName") and [one["reason"] for one in held["status"]["conditions"]] == ["SchedulingGated"]
+    api.patch({"kind": "Pod", "metadata": {"name": "held", "namespace": "pods"}}, {"spec": {"schedulingGates": None}})
+    assert ended(api, "held")["phase"] == "Succeeded"
+    clean(api, runner, "free")
+    clean(api, runner, "held")
+
+
+def test_a_claim_is_waited_for_and_mounted(api, runner, tmp_path):
+    (tmp_path / "volume" / "sub").mkdir(parents=True)
+    (tmp_path / "volume" / "sub" / "file").write_text("content")
+    place = {"namespace": "pods", "name": "claim"}
+    size = {"storage": "1Gi"}
+    api.create({"kind": "PersistentVolume", "metadata": {"name": "volume"}, "spec": {
+        "accessModes": ["ReadWriteMany"], "capacity": size, "hostPath": {"path": str(tmp_path / "volume")}, "storageClassName": "s"}})
+    claim = api.create({"kind": "PersistentVolumeClaim", "metadata": place, "spec": {
+        "accessModes": ["ReadWriteMany"], "resources": {"requests": size}, "volumeName": "volume", "storageClassName": "s"}})
+    make(api, "mounts", "", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}], containers=[
+        {"name": "reads", "image": "x", "command": ["/bin/sh", "-c", "cat /data/file > termination-log"],
+         "volumeMounts": [{"name": "v", "mountPath": "/data", "subPath": "sub"}]}, {"name": "beside", "image": "x"}])
+    make(api, "other", script())
+    ended(api, "other")
+    assert not api.get("Pod", "pods", "mounts")["spec"].get("nodeName")
+    api.patch({"kind": "PersistentVolumeClaim", **claim}, {"status": {"phase": "Bound"}}, "status")
+    told = ended(api, "mounts")
+    assert told["containerStatuses"][0]["state"]["terminated"]["message"] == "content" and len(told["containerStatuses"]) == 2
+    clean(api, runner, "mounts")
+    clean(api, runner, "other")
+
+
+def test_a_container_starts_anew_unless_its_pod_says_otherwise(api, runner):
+    make(api, "again", "", restartPolicy="OnFailure", volumes=[], containers=[
+        {"name": "c", "image": "x", "command": ["/bin/sh", "-c", "test -e ended && exec sleep 1000; touch ended; exit 3"]}])
+
+    def restarts():
+        status = api.get("Pod", "pods", "again")["status"]
+        return status.get("phase") == "Running" and status["containerStatuses"][0]["restartCount"]
+
+    api.wait("it starts anew", restarts)
+    clean(api, runner, "again")
