@@ -2,12 +2,11 @@
 
 #include <string.h>
 
-#include "base/file.h"
 #include "net/http_client.h"
 #include "oci/manifest.h"
+#include "registry/registry_login.h"
 
 #define TAG "published"
-#define MAX_LOGIN_BYTES 4096
 #define CALL_TIMEOUT_MS (30 * 1000)
 #define MAX_ATTEMPTS 2 /* whoever asks tries again by himself */
 
@@ -16,26 +15,13 @@ struct ArtifactRegistry {
   char *origin; /* "https://host" */
 };
 
-static char *
-read_login (const char *dir, const char *name, GError **error)
-{
-  g_autofree char *path = g_build_filename (dir, name, NULL);
-  g_autoptr (GBytes) bytes = file_read (path, MAX_LOGIN_BYTES, error);
-  return bytes != NULL ? g_strstrip (g_strndup (g_bytes_get_data (bytes, NULL), g_bytes_get_size (bytes))) : NULL;
-}
-
 static gboolean
 log_in (ArtifactRegistry *self, const char *dir, GError **error)
 {
-  g_autofree char *user = read_login (dir, "username", error);
-  g_autofree char *password = user != NULL ? read_login (dir, "password", error) : NULL;
-  if (password == NULL)
-    return FALSE;
-  g_autofree char *pair = g_strdup_printf ("%s:%s", user, password);
-  g_autofree char *encoded = g_base64_encode ((const guchar *) pair, strlen (pair));
-  g_autofree char *header = g_strconcat ("Basic ", encoded, NULL);
-  http_client_set_credentials (self->http, self->origin, header);
-  return TRUE;
+  g_autofree char *header = registry_login_header (dir, error);
+  if (header != NULL)
+    http_client_set_credentials (self->http, self->origin, header);
+  return header != NULL;
 }
 
 ArtifactRegistry *

@@ -12,6 +12,22 @@
 #define READY_TIMEOUT_MS 5000
 #define KNOWN_LIMIT_BYTES (WIRE_KNOWN_MAX * 32)
 
+/* How much was read under a grant: for the registry's own users, of whom the controller is one; a grant tells nothing. */
+static gboolean
+get_grant (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  Dmcr *self = http_request_service (req);
+  if (http_request_identity (req) == NULL)
+    return am_fail (error, AM_ERROR_UNAUTHENTICATED, "UNAUTHORIZED", "credentials are needed");
+  if (self->grants == NULL)
+    return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "this registry takes no grants");
+  guint64 read_bytes = grants_read_bytes (self->grants, http_request_param (req, "grant"));
+  g_autofree char *body = g_strdup_printf ("{\"readBytes\":%" G_GUINT64_FORMAT "}", read_bytes);
+  http_response_header (res, "Cache-Control", "no-store");
+  http_response_text (res, "application/json", body);
+  return TRUE;
+}
+
 /* GET and HEAD /v2/: is this a registry, and do my credentials fit. */
 static gboolean
 get_base (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
@@ -23,6 +39,7 @@ get_base (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 const HttpRoute dmcr_routes[] = {
   { "GET", "/v2/", get_base, 0, FALSE },
   { "GET", "/v2", get_base, 0, FALSE },
+  { "GET", "/_ai_models/grants/{grant}", get_grant, 0, FALSE },
   { "POST", API "/blobs/uploads/", dmcr_start_upload, 0, TRUE },
   { "POST", API "/blobs/uploads", dmcr_start_upload, 0, TRUE },
   { "POST", API "/blobs/uploads/{upload}/known", dmcr_post_known, KNOWN_LIMIT_BYTES, FALSE },

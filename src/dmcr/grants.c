@@ -15,6 +15,12 @@
 #define SERIES_AGE_S (10 * 60) /* after its grant has ended */
 #define BASIC_USER "grant:"
 
+/* What was read under one grant, since this process began. */
+typedef struct {
+  guint64 read_bytes;
+  gint64 expires_s;
+} Tally;
+
 /* One series of the metric of what was read. */
 typedef struct {
   char *purpose, *namespace, *name, *digest;
@@ -26,7 +32,8 @@ struct Grants {
   BlobStore *blobs;
   Recent *names; /* "repository@digest" -> digests that its manifest names, a line each */
   GMutex lock;
-  GHashTable *series; /* its labels in one text -> Series */
+  GHashTable *series;  /* its labels in one text -> Series */
+  GHashTable *tallies; /* a grant's id -> Tally */
   Metric *by_purpose, *by_reader;
 };
 
@@ -64,6 +71,7 @@ grants_new (const char *salt_file, BlobStore *blobs, GError **error)
   self->names = recent_new (MAX_NAMES_BYTES, NAMES_AGE_MS);
   g_mutex_init (&self->lock);
   self->series = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, series_free);
+  self->tallies = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   self->by_purpose = metric_declare ("d8_ai_models_dmcr_transfer_bytes_total", METRIC_COUNTER,
                                      "Bytes of blobs read with a grant, decoded, by what for.", purpose);
   self->by_reader = metric_declare ("d8_ai_models_dmcr_grant_read_bytes", METRIC_GAUGE,
@@ -78,6 +86,7 @@ grants_free (Grants *self)
     return;
   recent_free (self->names);
   g_hash_table_unref (self->series);
+  g_hash_table_unref (self->tallies);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -150,8 +159,8 @@ allows (Ctx *ctx, Grants *self, const ReadGrant *grant, HttpRequest *req, gboole
   *out_allowed = FALSE;
   if (strcmp (method, "GET") != 0 && strcmp (method, "HEAD") != 0)
     return TRUE;
-  if (repository == NULL) /* is this a registry? */
-    *out_allowed = TRUE;
+  if (repository == NULL) /* is this a registry? But no grant tells of another */
+    *out_allowed = http_request_param (req, "grant") == NULL;
   else if (strcmp (repository, grant->repository) != 0)
     return TRUE;
   else if (reference != NULL)
@@ -234,12 +243,16 @@ or_nothing (const char *text)
   return text != NULL ? text : "";
 }
 
-/* Series of grants that ended some time ago go. */
+/* What is kept of grants that ended some time ago goes. */
 static void
-drop_old_series_locked (Grants *self, gint64 now_s)
+drop_old_locked (Grants *self, gint64 now_s)
 {
   GHashTableIter iter;
   gpointer value;
+  g_hash_table_iter_init (&iter, self->tallies);
+  while (g_hash_table_iter_next (&iter, NULL, &value))
+    if (now_s >= ((const Tally *) value)->expires_s + SERIES_AGE_S)
+      g_hash_table_iter_remove (&iter);
   g_hash_table_iter_init (&iter, self->series);
   while (g_hash_table_iter_next (&iter, NULL, &value))
     {
@@ -252,15 +265,29 @@ drop_old_series_locked (Grants *self, gint64 now_s)
 }
 
 static void
-note_series (Grants *self, const ReadGrant *grant)
+add_to_tally_locked (Grants *self, const ReadGrant *grant, guint64 n_bytes)
+{
+  Tally *tally = g_hash_table_lookup (self->tallies, grant->id);
+  if (tally == NULL)
+    {
+      drop_old_locked (self, g_get_real_time () / G_USEC_PER_SEC);
+      tally = g_new0 (Tally, 1);
+      g_hash_table_insert (self->tallies, g_strdup (grant->id), tally);
+    }
+  tally->read_bytes += n_bytes;
+  tally->expires_s = MAX (tally->expires_s, grant->expires_s);
+}
+
+static void
+note_series (Grants *self, const ReadGrant *grant, guint64 n_bytes)
 {
   g_autofree char *key = g_strjoin ("\n", grant->purpose, or_nothing (grant->namespace), or_nothing (grant->name),
                                     grant->digest, NULL);
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  add_to_tally_locked (self, grant, n_bytes);
   Series *series = g_hash_table_lookup (self->series, key);
   if (series == NULL)
     {
-      drop_old_series_locked (self, g_get_real_time () / G_USEC_PER_SEC);
       series = g_new0 (Series, 1);
       *series = (Series){ g_strdup (grant->purpose), g_strdup (or_nothing (grant->namespace)),
                           g_strdup (or_nothing (grant->name)), g_strdup (grant->digest), 0 };
@@ -275,8 +302,16 @@ grant_use_count (GrantUse *self, guint64 n_bytes)
   if (self == NULL || n_bytes == 0)
     return;
   const ReadGrant *grant = &self->grant;
-  note_series (self->grants, grant);
+  note_series (self->grants, grant, n_bytes);
   metric_add (self->grants->by_purpose, (double) n_bytes, grant->purpose, NULL);
   metric_add (self->grants->by_reader, (double) n_bytes, grant->purpose, or_nothing (grant->namespace),
               or_nothing (grant->name), grant->digest, NULL);
+}
+
+guint64
+grants_read_bytes (Grants *self, const char *id)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  const Tally *tally = g_hash_table_lookup (self->tallies, id);
+  return tally != NULL ? tally->read_bytes : 0;
 }

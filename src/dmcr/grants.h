@@ -27,3 +27,6 @@ GrantUse *grants_use (HttpRequest *req);
 void grant_use_unref (GrantUse *self);
 /* So many more decoded bytes of a blob were sent. `self` may be NULL. */
 void grant_use_count (GrantUse *self, guint64 n_bytes);
+/* Decoded bytes of blobs that this process sent under the grants of that id ("jti"; one that was renewed keeps it) since it began;
+ * forgotten ten minutes after the last of them ended. 0 for an id that nobody read with. */
+guint64 grants_read_bytes (Grants *self, const char *id);

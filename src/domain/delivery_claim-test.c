@@ -377,12 +377,39 @@ test_reasons (void)
     }
 }
 
+static void
+test_copy_progress (void)
+{
+  static const struct {
+    guint64 read_bytes, size_bytes;
+    gint64 elapsed_s;
+    const char *expected;
+  } steps[] = {
+    { 0, 4800000000, 600, "0 B of 4.8 GB" },
+    { 1200000000, 4800000000, 4, "1.2 GB of 4.8 GB" },
+    { 1200000000, 4800000000, 5, "1.2 GB of 4.8 GB, about 20 s left" },
+    { 4799999999, 4800000000, 500, "4.8 GB of 4.8 GB, about 10 s left" },
+    { 1200000000, 4800000000, 60, "1.2 GB of 4.8 GB, about 3 min left" },
+    { 1200000000, 4800000000, 3600, "1.2 GB of 4.8 GB, about 3 h left" },
+    { 1, G_MAXUINT64, G_MAXINT64, "1 B of 18.4 EB, about 1000 h left" },
+    { 5000000000, 4800000000, 60, "4.8 GB of 4.8 GB, about to be complete" },
+    { 0, 0, 0, "0 B of 0 B, about to be complete" },
+    { 1, 4800000000, -5, "1 B of 4.8 GB" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (steps); i++)
+    {
+      g_autofree char *words = claim_copy_progress (steps[i].read_bytes, steps[i].size_bytes, steps[i].elapsed_s);
+      g_assert_cmpstr (words, ==, steps[i].expected);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/delivery-claim/rows", test_rows);
   g_test_add_func ("/delivery-claim/all-views", test_all_views);
+  g_test_add_func ("/delivery-claim/copy-progress", test_copy_progress);
   g_test_add_func ("/delivery-claim/fates", test_fates);
   g_test_add_func ("/delivery-claim/reasons", test_reasons);
   return g_test_run ();

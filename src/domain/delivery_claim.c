@@ -1,6 +1,12 @@
 #include "domain/delivery_claim.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "base/text.h"
+
+#define MIN_ETA_S 5 /* before that a rate says nothing */
+#define MAX_ETA_S (1000.0 * 3600)
 
 void
 claim_decision_clear (ClaimDecision *self)
@@ -75,6 +81,31 @@ decide_pending (const ClaimView *seen, const StorageClassChoice *choice)
       seen->model, seen->name, CLAIM_PROVISIONING_S / 60, choice->name);
   return wait_for (step, DELIVERY_CLAIM_PENDING, "model %s: claim %s waits for a volume of StorageClass %s",
                    seen->model, seen->name, choice->name);
+}
+
+/* Rounded up, since it is a guess: "about 40 s", "about 3 min", "about 5 h". Caller frees. */
+static char *
+about (double seconds)
+{
+  if (seconds < 60)
+    return g_strdup_printf ("about %u s", (guint) MAX (10, 10 * ceil (seconds / 10)));
+  if (seconds < 3600)
+    return g_strdup_printf ("about %u min", (guint) ceil (seconds / 60));
+  return g_strdup_printf ("about %u h", (guint) ceil (MIN (seconds, MAX_ETA_S) / 3600));
+}
+
+char *
+claim_copy_progress (guint64 read_bytes, guint64 size_bytes, gint64 elapsed_s)
+{
+  guint64 done_bytes = MIN (read_bytes, size_bytes);
+  g_autofree char *done = text_bytes (done_bytes), *size = text_bytes (size_bytes);
+  if (done_bytes == size_bytes)
+    return g_strdup_printf ("%s of %s, about to be complete", done, size);
+  if (elapsed_s < MIN_ETA_S || done_bytes == 0)
+    return g_strdup_printf ("%s of %s", done, size);
+  double left = (double) (size_bytes - done_bytes) * (double) elapsed_s / (double) done_bytes;
+  g_autofree char *guess = about (left);
+  return g_strdup_printf ("%s of %s, %s left", done, size, guess);
 }
 
 static ClaimDecision

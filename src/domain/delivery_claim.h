@@ -61,6 +61,9 @@ void claim_decision_clear (ClaimDecision *self);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (ClaimDecision, claim_decision_clear)
 
 void claim_decide (const ClaimView *seen, const StorageClassChoice *choice, ClaimDecision *out_decision);
+/* How far a copy is, as a ClaimView's job_message: "1.2 GB of 4.8 GB, about 3 min left". `read_bytes` is what was read for it in the
+ * `elapsed_s` since it began: less than what is there already when another Job had begun it. Caller frees. */
+char *claim_copy_progress (guint64 read_bytes, guint64 size_bytes, gint64 elapsed_s);
 /* Whether Pods without a gate may be left to a claim: whenever they can mount it, it is whole. */
 gboolean claim_serves (const ClaimView *seen);
 

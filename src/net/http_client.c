@@ -253,6 +253,15 @@ make_headers (Call *self, const HttpUrl *url, gboolean at_home)
   return list;
 }
 
+static struct curl_slist *
+make_connect_to (const HttpCall *call)
+{
+  if (call->connect_to == NULL)
+    return NULL;
+  g_autofree char *any = g_strconcat ("::", call->connect_to, NULL);
+  return curl_slist_append (NULL, any);
+}
+
 static gboolean
 check_headers (const HttpCall *call, GError **error)
 {
@@ -291,6 +300,7 @@ send_once (Call *self, const char *method, gboolean sends_body, const HttpUrl *u
     .method = method,
     .url = url,
     .headers = make_headers (self, url, at_home),
+    .connect_to = at_home ? make_connect_to (self->call) : NULL,
     .sends_body = sends_body,
     .no_progress_timeout_ms = self->client->config.no_progress_timeout_ms,
     .loop = self->client->loop,

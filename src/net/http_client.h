@@ -60,10 +60,13 @@ typedef struct {
   gint64 upload_size;           /* -1: chunked */
   const HttpDownload *download; /* NULL: the body is collected up to reply_limit_bytes */
   gpointer download_data;
-  gsize reply_limit_bytes;      /* 0: 8 MiB; more gives RESOURCE_EXHAUSTED */
-  gboolean idempotent;          /* may be sent again after a failure whose effect is unknown;
+  gsize reply_limit_bytes; /* 0: 8 MiB; more gives RESOURCE_EXHAUSTED */
+  gboolean idempotent;     /* may be sent again after a failure whose effect is unknown;
                                    GET, HEAD, PUT and DELETE are by nature */
-  gboolean no_redirects;        /* a redirect is then an answer, not an error */
+  gboolean no_redirects;   /* a redirect is then an answer, not an error */
+  const char *
+    connect_to; /* "10.0.0.1:5000", "[fd00::1]:5000": the machine to speak with, in place of what the URL's host and port
+                             lead to; all else, TLS too, is as the URL says. Not after a redirect elsewhere. Or NULL */
   const guint *accept_statuses; /* 0-terminated: statuses other than 2xx that are answers, not errors;
                                    a redirect among them is not followed */
 } HttpCall;

@@ -227,6 +227,22 @@ test_trust (Fixture *self, gconstpointer data)
   g_assert_true (am_error_is (downgraded, AM_ERROR_FAILED_PRECONDITION));
 }
 
+/* The machine is another than the URL's, the name in its certificate is not. */
+static void
+test_connect_to (Fixture *self, gconstpointer data)
+{
+  g_autoptr (HttpClient) trusting = new_client (self->certificate, FALSE);
+  g_autofree char *machine = g_strdup_printf ("127.0.0.1:%u", self->port);
+  g_autoptr (GError) error = NULL, wrong_name = NULL;
+  g_auto (HttpReply) reply = { 0 };
+  HttpCall call = { .method = "GET", .url = "https://127.0.0.1:9/blob/1", .connect_to = machine };
+  g_assert_true (http_client_call (self->ctx, trusting, &call, &reply, &error));
+  g_assert_no_error (error);
+  call.url = "https://registry.invalid/blob/1";
+  g_assert_false (http_client_call (self->ctx, trusting, &call, &reply, &wrong_name));
+  g_assert_true (am_error_has_reason (wrong_name, "CertificateNotTrusted"));
+}
+
 static void
 test_bad_handshakes (Fixture *self, gconstpointer data)
 {
@@ -379,8 +395,13 @@ main (int argc, char **argv)
     const char *name;
     void (*func) (Fixture *, gconstpointer);
   } tests[] = {
-    { "bulk", test_bulk },           { "trust", test_trust },   { "bad-handshakes", test_bad_handshakes },
-    { "bad-files", test_bad_files }, { "reload", test_reload }, { "reload-under-load", test_reload_under_load },
+    { "bulk", test_bulk },
+    { "trust", test_trust },
+    { "connect-to", test_connect_to },
+    { "bad-handshakes", test_bad_handshakes },
+    { "bad-files", test_bad_files },
+    { "reload", test_reload },
+    { "reload-under-load", test_reload_under_load },
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);

@@ -222,6 +222,7 @@ set_options (HttpTransfer *self)
   set_method (self);
   curl_easy_setopt (easy, CURLOPT_URL, self->url->text);
   curl_easy_setopt (easy, CURLOPT_HTTPHEADER, self->headers);
+  curl_easy_setopt (easy, CURLOPT_CONNECT_TO, self->connect_to);
   curl_easy_setopt (easy, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt (easy, CURLOPT_HEADERDATA, self);
   curl_easy_setopt (easy, CURLOPT_WRITEFUNCTION, on_write);
@@ -361,6 +362,7 @@ void
 http_transfer_clear (HttpTransfer *self)
 {
   g_clear_pointer (&self->headers, curl_slist_free_all);
+  g_clear_pointer (&self->connect_to, curl_slist_free_all);
   g_clear_pointer (&self->reply_headers, g_hash_table_unref);
   g_clear_pointer (&self->body, g_byte_array_unref);
   g_clear_error (&self->abort);

@@ -34,6 +34,7 @@ typedef struct {
   const char *method;
   const HttpUrl *url;
   struct curl_slist *headers;
+  struct curl_slist *connect_to; /* NULL: where the URL says */
   gboolean sends_body;
   gint64 no_progress_timeout_ms;
   HttpLoop *loop;      /* NULL: carried out on the calling thread, with the handle's own connections */

@@ -1,12 +1,13 @@
 """Reading with a signed grant: one artifact of one repository, for a while, counted."""
 
 import base64
+import json
 import re
 import subprocess
 import time
 
 import pytest
-from conftest import WRITER
+from conftest import READER, WRITER
 from harness import clients, servers, tools
 from harness.grants import SALT, grant
 from test_users import basic
@@ -35,7 +36,7 @@ class Registry:
 
 @pytest.fixture
 def registry(tmp_path):
-    (tmp_path / "users").write_text(":".join(WRITER) + "\n")
+    (tmp_path / "users").write_text("".join(":".join(user) + "\n" for user in (WRITER, READER)))
     (tmp_path / "salt").write_text(SALT + "\n")
     log = tmp_path / "log"
     with servers.ours(tmp_path / "store", "--plain-users", tmp_path / "users", "--writer", WRITER[0], "--grant-salt-file", tmp_path / "salt",
@@ -117,3 +118,30 @@ def test_clients_pull_with_a_grant(registry, tmp_path):
     subprocess.run([tools.oras(), "blob", "fetch", "--plain-http", "--username", "grant", "--password-stdin", "--output", tmp_path / "big", blob],
                    input=token, text=True, check=True, stdout=subprocess.DEVNULL)
     assert (tmp_path / "big").read_bytes() == registry.files["big"]
+
+
+def read_under(registry, grant_id, user=READER):
+    status, _, body = registry.server.request("GET", f"/_ai_models/grants/{grant_id}", headers=basic(user))
+    return json.loads(body)["readBytes"] if status == 200 else status
+
+
+def test_what_was_read_under_a_grant(registry):
+    path = f"/v2/team/model/blobs/{registry.layers['big']}"
+    first, renewed, other = grant(registry.digest, jti="one"), grant(registry.digest, jti="one", exp=int(time.time()) + 900), grant(registry.digest, jti="two")
+    assert [read_under(registry, name) for name in ("one", "two", "never-seen")] == [0, 0, 0]
+    registry.server.request("GET", path, headers={**bearer(first), "Range": "bytes=0-999999"})
+    assert [read_under(registry, "one", user) for user in (READER, WRITER)] == [1_000_000] * 2
+    # A renewed grant goes on with its id, whoever else reads; frames count by the bytes they stand for.
+    registry.server.request("GET", path, headers={**bearer(renewed), "Accept": "application/vnd.ai-models.chunks"})
+    registry.server.request("GET", path, headers={**bearer(other), "Range": "bytes=0-9"})
+    assert [read_under(registry, name) for name in ("one", "two")] == [4_000_000, 10]
+
+
+def test_who_may_ask_what_was_read(registry):
+    path = "/_ai_models/grants/one"
+    assert registry.server.request("GET", path, headers=bearer(grant(registry.digest, jti="one")))[0] == 403
+    assert registry.server.request("GET", path)[0] == 401
+    assert registry.server.request("GET", path, headers=basic((READER[0], "wrong")))[0] == 401
+    assert registry.server.request("POST", path, headers=basic(WRITER), body=b"")[0] == 405
+    assert registry.server.request("GET", "/_ai_models/grants/", headers=basic(READER))[0] == 404
+    assert read_under(registry, "%2e%2e%2fv2") == 0
