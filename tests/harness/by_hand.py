@@ -14,11 +14,12 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness import cluster as clusters  # noqa: E402
-from harness import installation, servers, tools  # noqa: E402
+from harness import images, installation, provisioner, servers, tools  # noqa: E402
 
 HELP = """\
 tools/cluster up       starts a Kubernetes of one node on this machine, with a bucket (SeaweedFS), a Hugging Face hub and an Ollama
-                       registry beside it and the built program as image {image}; prints how to reach it
+                       registry beside it, a StorageClass folders of ReadWriteMany volumes, and as images the built program ({image})
+                       and a workload that reads its models ({reader}); prints how to reach it
 tools/cluster install  installs the chart into it, or upgrades it, with the image made anew of the built program
 tools/cluster down     stops it and removes all it left
 tools/cluster status   says whether it runs, and where (exit status 1: it does not)
@@ -65,7 +66,10 @@ def up(place):
         cluster.make_bridge()
         cluster.spawn("outside", sys.executable, tools.ROOT / "tests" / "harness" / "outside.py", place, clusters.ADDRESS)
         cluster.start()
+        cluster.spawn("provisioner", *provisioner.command(cluster, place / "volumes"))
+        cluster.apply(provisioner.storage_class(is_default=True))
         installation.import_program(cluster, program)
+        installation.import_reader(cluster)
         cluster.wait_for("bucket and hubs", (place / "outside.json").exists)
     except BaseException:
         cluster.stop()
@@ -106,7 +110,7 @@ def status(place):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=HELP.format(image=installation.IMAGE, folder=folder()), prog="tools/cluster",
+    parser = argparse.ArgumentParser(description=HELP.format(image=installation.IMAGE, reader=images.READER, folder=folder()), prog="tools/cluster",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["up", "install", "down", "status"])
     what, place = parser.parse_args().what, folder()

@@ -14,7 +14,7 @@ import subprocess
 import tarfile
 import time
 
-from . import control_plane, servers, tools
+from . import control_plane, images, servers, tools
 
 BRIDGE, ADDRESS, POD_RANGE, SERVICE_RANGE = "cni0", "10.244.0.1", "10.244.0.0/24", "10.96.0.0/16"
 DNS, DOMAIN = "10.96.0.10", "cluster.local"
@@ -49,20 +49,11 @@ def answers(server, name):
 
 
 def make_pause_image(out, work):
-    """A one-layer docker-archive with a program that waits."""
-    source, rootfs = work / "pause.c", work / "rootfs"
-    rootfs.mkdir(parents=True)
-    source.write_text(PAUSE_SOURCE)
-    run("gcc", "-static", "-Os", "-o", rootfs / "pause", source)
-    with tarfile.open(work / "layer.tar", "w") as layer:
-        layer.add(rootfs / "pause", "pause")
-    (work / "config.json").write_text(json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
-        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + run("sha256sum", work / "layer.tar").stdout.split()[0].decode()]}}))
-    (work / "manifest.json").write_text(json.dumps([{"Config": "config.json", "RepoTags": [PAUSE_IMAGE], "Layers": ["layer.tar"]}]))
-    with tarfile.open(out, "w") as image:
-        for name in ("manifest.json", "config.json", "layer.tar"):
-            image.add(work / name, name)
+    """With a program that waits."""
+    work.mkdir(parents=True)
+    (work / "pause.c").write_text(PAUSE_SOURCE)
+    run("gcc", "-static", "-Os", "-o", work / "pause", work / "pause.c")
+    images.write_archive(out, PAUSE_IMAGE, {"/pause": work / "pause"}, Entrypoint=["/pause"])
 
 
 class Cluster(control_plane.ControlPlane):

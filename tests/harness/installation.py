@@ -9,7 +9,7 @@ import threading
 import time
 
 from . import cluster as clusters
-from . import outside, rights, servers, tools
+from . import images, outside, provisioner, rights, servers, tools
 
 IMAGE, NAMESPACE, RELEASE = "localhost/ai-models:test", "d8-ai-models", "ai-models"
 CREDENTIALS = "ai-models-s3"
@@ -22,6 +22,13 @@ def import_program(cluster, program, name=IMAGE):
         layout = pathlib.Path(work) / "image"
         clusters.run(tools.ROOT / "tools" / "build-image", "--program", program, layout)
         cluster.import_layout(layout, name)
+
+
+def import_reader(cluster):
+    """The image of a workload that reads models (reader.py)."""
+    with tempfile.TemporaryDirectory() as work:
+        images.make_reader(pathlib.Path(work) / "reader.tar")
+        cluster.import_image(pathlib.Path(work) / "reader.tar")
 
 
 def values(told, **settings):
@@ -73,16 +80,16 @@ def trouble(cluster, namespace=NAMESPACE):
 
 
 class Installation:
-    """A cluster with DNS, a bucket, hubs, the program's image and the chart. Use as a context.
+    """A cluster with DNS, a bucket, hubs, ReadWriteMany volumes, the program's image and the chart. Use as a context.
 
-    `cluster`, `outside` (weed, bucket, hub, ollama: in this process, so that a test may change them), `rights` (what its service accounts
-    asked of the API server) and the helpers below. `settings` are values of the chart, below aiModels."""
+    `cluster`, `outside` (weed, bucket, hub, ollama: in this process, so that a test may change them), `provisioner` (the same), `rights`
+    (what its service accounts asked of the API server) and the helpers below. `settings` are values of the chart, below aiModels."""
 
     def __init__(self, folder, program=None, **settings):
         self.folder, self.program, self.settings = pathlib.Path(folder), program or tools.program(), settings
         self.rights = rights.Rights(self.folder, NAMESPACE)
         self.cluster = clusters.Cluster(self.folder / "c", self.rights.api_server_options)
-        self.stack, self.outside = contextlib.ExitStack(), None
+        self.stack, self.outside, self.provisioner = contextlib.ExitStack(), None, None
 
     @property
     def namespace(self):
@@ -99,6 +106,9 @@ class Installation:
         try:
             self.cluster.start()
             import_program(self.cluster, self.program)
+            import_reader(self.cluster)
+            self.provisioner = self.stack.enter_context(provisioner.Provisioner(self.cluster, self.folder / "c" / "volumes"))
+            self.apply(provisioner.storage_class(is_default=True))
         finally:
             beside.join()
         if self.outside.bucket is None:
