@@ -217,6 +217,19 @@ test_uuid (void)
   g_assert_false (text_is_uuid (NULL));
 }
 
+static void
+test_time (void)
+{
+  g_autofree char *text = time_text (1767225600), *now = time_text_now ();
+  g_assert_cmpstr (text, ==, "2026-01-01T00:00:00Z");
+  g_assert_cmpint (time_text_parse (text), ==, 1767225600);
+  g_assert_cmpint (time_text_parse ("2026-01-01T03:00:00.25+03:00"), ==, 1767225600);
+  g_assert_cmpint (ABS (time_text_parse (now) - g_get_real_time () / G_USEC_PER_SEC), <=, 2);
+  const char *const none[] = { NULL, "", "yesterday", "2026-13-01T00:00:00Z" };
+  for (gsize i = 0; i < G_N_ELEMENTS (none); i++)
+    g_assert_cmpint (time_text_parse (none[i]), ==, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -227,5 +240,6 @@ main (int argc, char **argv)
   g_test_add_func ("/text/parse-bytes", test_parse_bytes);
   g_test_add_func ("/text/parse-quantity", test_parse_quantity);
   g_test_add_func ("/text/uuid", test_uuid);
+  g_test_add_func ("/text/time", test_time);
   return g_test_run ();
 }

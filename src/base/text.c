@@ -210,6 +210,20 @@ text_is_uuid (const char *text)
 char *
 time_text_now (void)
 {
-  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
-  return g_date_time_format (now, "%Y-%m-%dT%H:%M:%SZ");
+  return time_text (g_get_real_time () / G_USEC_PER_SEC);
+}
+
+char *
+time_text (gint64 time_s)
+{
+  g_autoptr (GDateTime) time = g_date_time_new_from_unix_utc (time_s);
+  return g_date_time_format (time, "%Y-%m-%dT%H:%M:%SZ");
+}
+
+gint64
+time_text_parse (const char *text)
+{
+  g_autoptr (GTimeZone) utc = g_time_zone_new_utc ();
+  g_autoptr (GDateTime) time = text != NULL ? g_date_time_new_from_iso8601 (text, utc) : NULL;
+  return time != NULL ? g_date_time_to_unix (time) : 0;
 }

@@ -21,3 +21,7 @@ void text_uuid (char buffer[37]);
 gboolean text_is_uuid (const char *text);
 /* Now, as RFC 3339 in UTC with seconds; caller frees. */
 char *time_text_now (void);
+/* Unix seconds of the years 1970 to 9999, so written; caller frees. */
+char *time_text (gint64 time_s);
+/* The other way round, of any RFC 3339 text: Unix seconds; 0 for NULL and for what is none. */
+gint64 time_text_parse (const char *text);

@@ -97,19 +97,16 @@ parse_phase (const char *name, UploadPhase *out_phase)
 }
 
 static char *
-time_text (gint64 time_ms)
+text_of_ms (gint64 time_ms)
 {
-  g_autoptr (GDateTime) time = g_date_time_new_from_unix_utc (CLAMP (time_ms, 0, MAX_TIME_MS) / 1000);
-  return g_date_time_format (time, "%Y-%m-%dT%H:%M:%SZ");
+  return time_text (CLAMP (time_ms, 0, MAX_TIME_MS) / 1000);
 }
 
 /* 0: it is none. */
 static gint64
 parse_time (const char *text)
 {
-  g_autoptr (GTimeZone) utc = g_time_zone_new_utc ();
-  g_autoptr (GDateTime) time = text != NULL ? g_date_time_new_from_iso8601 (text, utc) : NULL;
-  return time != NULL ? MAX (g_date_time_to_unix (time), 0) * 1000 : 0;
+  return MAX (time_text_parse (text), 0) * 1000;
 }
 
 void
@@ -283,7 +280,7 @@ write_field (const ModelUpload *self, gsize index)
   switch (fields[index].type)
     {
     case VALUE_TEXT: return g_strdup (*(char *const *) slot);
-    case VALUE_TIME: return *(const gint64 *) slot != 0 ? time_text (*(const gint64 *) slot) : NULL;
+    case VALUE_TIME: return *(const gint64 *) slot != 0 ? text_of_ms (*(const gint64 *) slot) : NULL;
     case VALUE_SIZE: break;
     }
   guint64 size = *(const guint64 *) slot;
@@ -327,7 +324,7 @@ model_upload_document (const ModelUpload *self, const ModelOwner *owner)
   yyjson_mut_val *root = yyjson_mut_doc_get_root (doc), *metadata = yyjson_mut_obj_get (root, "metadata");
   yyjson_mut_val *annotations = metadata_map (doc, metadata, "annotations");
   yyjson_mut_val *data = metadata_map (doc, root, "data");
-  g_autofree char *expires = time_text (self->expires_ms), *handle = write_handle (self);
+  g_autofree char *expires = text_of_ms (self->expires_ms), *handle = write_handle (self);
   g_autofree char *generation = g_strdup_printf ("%" G_GINT64_FORMAT, self->owner_generation);
   yyjson_mut_obj_remove_key (metadata, "managedFields"); /* the server's own; long */
   yyjson_mut_obj_remove_key (annotations, EXPIRES_ANNOTATION);

@@ -67,13 +67,14 @@ metadata_map (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const char *name)
 }
 
 /* A label's value ends in a letter or digit. */
-static void
-add_label (yyjson_mut_doc *doc, yyjson_mut_val *labels, const char *name, const char *value)
+void
+metadata_label (yyjson_mut_doc *doc, yyjson_mut_val *labels, const char *name, const char *value)
 {
   g_autofree char *cut = g_strndup (value, MAX_LABEL_BYTES);
   for (gsize size = strlen (cut); size > 0 && !g_ascii_isalnum (cut[size - 1]); size--)
     cut[size - 1] = '\0';
-  yyjson_mut_obj_add_strcpy (doc, labels, name, cut);
+  yyjson_mut_val *key = yyjson_mut_strcpy (doc, name);
+  yyjson_mut_obj_put (labels, key, yyjson_mut_strcpy (doc, cut));
 }
 
 void
@@ -83,15 +84,15 @@ model_owner_mark (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const ModelOwne
   yyjson_mut_val *annotations = metadata_map (doc, metadata, "annotations");
   yyjson_mut_obj_add_strcpy (doc, labels, APP_LABEL, app);
   yyjson_mut_obj_add_str (doc, labels, "app.kubernetes.io/part-of", "ai-models");
-  add_label (doc, labels, MODEL_ANNOTATION "owner-kind", owner->kind);
-  add_label (doc, labels, MODEL_ANNOTATION "owner-name", owner->name);
-  add_label (doc, labels, MODEL_ANNOTATION "owner-uid", owner->uid);
+  metadata_label (doc, labels, MODEL_ANNOTATION "owner-kind", owner->kind);
+  metadata_label (doc, labels, MODEL_ANNOTATION "owner-name", owner->name);
+  metadata_label (doc, labels, MODEL_ANNOTATION "owner-uid", owner->uid);
   yyjson_mut_obj_add_strcpy (doc, annotations, MODEL_ANNOTATION "owner-kind-full", owner->kind);
   yyjson_mut_obj_add_strcpy (doc, annotations, MODEL_ANNOTATION "owner-name-full", owner->name);
   yyjson_mut_obj_add_strcpy (doc, annotations, MODEL_ANNOTATION "owner-uid-full", owner->uid);
   if (owner->namespace == NULL)
     return;
-  add_label (doc, labels, MODEL_ANNOTATION "owner-namespace", owner->namespace);
+  metadata_label (doc, labels, MODEL_ANNOTATION "owner-namespace", owner->namespace);
   yyjson_mut_obj_add_strcpy (doc, annotations, MODEL_ANNOTATION "owner-namespace-full", owner->namespace);
 }
 

@@ -49,5 +49,7 @@ char *model_repository (const ModelOwner *owner);
 void model_owner_mark (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const ModelOwner *owner, const char *app);
 /* Reads them back, borrowed from the object; FALSE for one without. */
 gboolean model_owner_read (const KubeObject *object, ModelOwner *out_owner);
+/* A label whose value is cut to what the API server takes. */
+void metadata_label (yyjson_mut_doc *doc, yyjson_mut_val *labels, const char *name, const char *value);
 /* The map `name` ("labels", "annotations") of a metadata, made when it is missing. */
 yyjson_mut_val *metadata_map (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const char *name);

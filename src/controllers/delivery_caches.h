@@ -2,12 +2,10 @@
  * StorageClasses of models. Kept on every replica, since the webhook reads it too. Thread-safe. */
 #pragma once
 
+#include "controllers/materialize_job.h"
 #include "controllers/model_controller.h"
 #include "controllers/workload_kinds.h"
 #include "kube/informer.h"
-
-#define SHARED_CLAIM_LABEL "ai.deckhouse.io/shared-pvc" /* "true": a claim that holds a model */
-#define MATERIALIZER_APP "ai-models-materializer"       /* app.kubernetes.io/name of Jobs and their Pods */
 
 typedef enum {
   DELIVERY_CACHE_WORKLOADS, /* and those of the other kinds */

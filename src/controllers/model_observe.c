@@ -170,10 +170,8 @@ view_status (ModelWork *work)
 static gint64
 token_pause_ms (const KubeObject *object)
 {
-  const char *made = json_get_string (json_get_object (kube_object_root (object), "metadata"), "creationTimestamp");
-  g_autoptr (GTimeZone) utc = g_time_zone_new_utc ();
-  g_autoptr (GDateTime) time = made != NULL ? g_date_time_new_from_iso8601 (made, utc) : NULL;
-  gint64 age_ms = time != NULL ? g_get_real_time () / 1000 - g_date_time_to_unix (time) * 1000 : G_MAXINT64;
+  gint64 made_s = kube_object_created_s (object);
+  gint64 age_ms = made_s > 0 ? g_get_real_time () / 1000 - made_s * 1000 : G_MAXINT64;
   return CLAMP (age_ms / 4, MIN_TOKEN_PAUSE_MS, MAX_TOKEN_PAUSE_MS);
 }
 

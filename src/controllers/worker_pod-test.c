@@ -121,17 +121,6 @@ test_rights (void)
   ASSERT_HAS (bound, "'name':'ai-model-publish-u-1'}");
 }
 
-static void
-test_resources (void)
-{
-  const char *const good[] = { "cpu=1", "cpu=1,memory=1Gi,ephemeral-storage=1Gi" };
-  const char *const bad[] = { "", "cpu", "cpu=", "=1", "cpu=1,", "cpu=1,,memory=1" };
-  for (gsize i = 0; i < G_N_ELEMENTS (good); i++)
-    g_assert_true (worker_resources_check (good[i], NULL));
-  for (gsize i = 0; i < G_N_ELEMENTS (bad); i++)
-    g_assert_false (worker_resources_check (bad[i], NULL));
-}
-
 int
 main (int argc, char **argv)
 {
@@ -141,6 +130,5 @@ main (int argc, char **argv)
   g_test_add_func ("/worker-pod/everything", test_everything);
   g_test_add_func ("/worker-pod/staged", test_staged);
   g_test_add_func ("/worker-pod/rights", test_rights);
-  g_test_add_func ("/worker-pod/resources", test_resources);
   return g_test_run ();
 }

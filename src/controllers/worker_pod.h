@@ -21,9 +21,6 @@ typedef struct {
   const char *staged_file;    /* an upload: name of its file in the staging store; url is NULL then */
 } WorkerJob;
 
-/* FALSE unless `text` is NAME=QUANTITY,...: INVALID_ARGUMENT. */
-gboolean worker_resources_check (const char *text, GError **error);
-
 /* Documents to create; the caller frees them. */
 yyjson_mut_doc *worker_pod_document (const ControllerSettings *settings, const WorkerJob *job);
 /* get and update of its state Secret and of the books, and of nothing else. */

@@ -26,11 +26,12 @@
 #define DELIVERY_CLAIM_PREFIX "ai-models-cache-"
 #define DELIVERY_JOB_PREFIX "ai-models-materialize-"
 #define DELIVERY_GRANT_PREFIX "ai-models-read-grant-"
+#define DELIVERY_PULL_PREFIX "ai-models-image-pull-"
 #define DELIVERY_VOLUME_PREFIX "ai-models-shared-"
 #define NODE_CACHE_VOLUME_PREFIX "ai-models-node-cache-"
 #define NODE_CACHE_DRIVER "node-cache.ai-models.deckhouse.io"
 
-/* Prefix and 16 hex digits of the model in the namespace: claim, Job and grant of one delivery have the same. Caller
+/* Prefix and 16 hex digits of the model in the namespace: claim, Job and Secrets of one delivery have the same. Caller
  * frees. */
 char *delivery_object_name (const char *prefix, const char *namespace, gboolean is_cluster_wide, const char *model,
                             const char *digest);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 struct KubeObject {
@@ -118,6 +120,12 @@ gint64
 kube_object_generation (const KubeObject *self)
 {
   return yyjson_get_sint (yyjson_obj_get (self->metadata, "generation"));
+}
+
+gint64
+kube_object_created_s (const KubeObject *self)
+{
+  return time_text_parse (json_get_string (self->metadata, "creationTimestamp"));
 }
 
 gboolean

@@ -28,6 +28,7 @@ const char *kube_object_namespace (const KubeObject *self);
 const char *kube_object_uid (const KubeObject *self);
 const char *kube_object_resource_version (const KubeObject *self);
 gint64 kube_object_generation (const KubeObject *self); /* 0 when absent */
+gint64 kube_object_created_s (const KubeObject *self);  /* Unix time; 0 when absent */
 gboolean kube_object_is_deleting (const KubeObject *self);
 gboolean kube_object_has_finalizer (const KubeObject *self, const char *finalizer);
 /* NULL when absent. */

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/program.h"
-#include "controllers/worker_pod.h"
+#include "controllers/object_draft.h"
 #include "main/applets.h"
 
 #define MAX_SALT_BYTES 4096
@@ -158,7 +158,7 @@ static gboolean
 check_resources (const char *names, const char *requests, const char *limits, GError **error)
 {
   g_autoptr (GError) problem = NULL;
-  return (worker_resources_check (requests, &problem) && worker_resources_check (limits, &problem))
+  return (draft_resources_check (requests, &problem) && draft_resources_check (limits, &problem))
          || cli_usage_fail (error, "%s: %s", names, problem->message);
 }
 
