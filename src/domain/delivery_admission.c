@@ -9,7 +9,9 @@ admission_decide (const AdmissionView *seen)
     return ADMISSION_DENY;
   if (seen->n_references == 0)
     return ADMISSION_ALLOW;
-  if (seen->spec_error != NULL)
+  if (seen->is_unchanged)
+    return ADMISSION_ALLOW;
+  if (seen->is_blind || seen->spec_error != NULL)
     return ADMISSION_HOLD;
   if (seen->can_deliver)
     return ADMISSION_DELIVER;

@@ -10,7 +10,11 @@ typedef struct {
   gboolean is_in_module_namespace, is_deleting;
   const GError *reference_error; /* of model_references_parse; NULL: they are good */
   gsize n_references;
+  /* The stored object has the same references and the same template, which has the gate or something of a delivery: what is
+   * to become of it is the reconciler's affair, who may know more than this replica does yet. */
+  gboolean is_unchanged;
   const GError *spec_error; /* of pod_template_check; NULL: it is good */
+  gboolean is_blind;        /* what follows is not known yet: the caches of this replica are not filled */
   /* All models are ready, and their claims are whole, held by somebody and not being deleted. */
   gboolean can_deliver;
   /* The template says that it was given just these references, and the claims that it names serve (claim_serves). Nothing else
