@@ -300,6 +300,8 @@ model_metrics_append (ModelController *controller, guint family, GString *out)
 
 struct ModelMetrics {
   ModelController *controller;
+  const MetricsSource *sources;
+  gsize n_sources;
   AccessReview *reviews;
   HttpServer *server;
 };
@@ -355,12 +357,16 @@ get_metrics (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
 {
   static const HttpBodySource source = { answer_read, answer_free };
   ModelMetrics *self = http_request_service (req);
+  gboolean is_leading = g_atomic_int_get (&self->controller->is_leading);
   g_autofree char *own = metrics_render ();
   Answer *answer = g_new0 (Answer, 1);
   answer->controller = self->controller;
   answer->began_us = g_get_monotonic_time ();
   answer->text = g_string_new (own);
-  if (!g_atomic_int_get (&self->controller->is_leading))
+  for (gsize i = 0; i < self->n_sources; i++)
+    if (is_leading || !self->sources[i].is_of_leader)
+      self->sources[i].append (self->sources[i].data, answer->text);
+  if (!is_leading)
     answer->next = model_metrics_n_families + 1;
   http_response_stream_chunked (res, "text/plain; version=0.0.4; charset=utf-8", &source, answer);
   return TRUE;
@@ -405,6 +411,8 @@ model_metrics_start (Ctx *ctx, KubeClient *client, ModelController *controller, 
     .authorize = authorize,
   };
   self->controller = controller;
+  self->sources = config->sources;
+  self->n_sources = config->n_sources;
   self->reviews = access_review_new (client);
   self->server = http_server_start (ctx, &server, error);
   return self->server != NULL ? g_steal_pointer (&self) : NULL;

@@ -9,9 +9,18 @@
 
 typedef struct ModelMetrics ModelMetrics;
 
+/* More that is measured: adds whole families to an answer, on the thread of whoever asks. */
+typedef struct {
+  void (*append) (gpointer data, GString *out);
+  gpointer data;
+  gboolean is_of_leader; /* other replicas are not asked */
+} MetricsSource;
+
 typedef struct {
   const char *listen_address;
   const char *tls_certificate_file, *tls_key_file; /* or NULL: plain HTTP, for an address of this Pod alone */
+  const MetricsSource *sources;                    /* borrowed */
+  gsize n_sources;
 } MetricsConfig;
 
 /* Serves /metrics until it is freed. Errors of http_server_start. */

@@ -5,24 +5,23 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/program.h"
-#include "controllers/delivery_caches.h"
 #include "controllers/model_controller.h"
 #include "controllers/model_metrics.h"
 #include "kube/leader.h"
 #include "main/controller_options.h"
+#include "main/delivery_part.h"
 #include "net/http_server.h"
 
 typedef struct {
   ModelController *models;
-  DeliveryCaches *delivery; /* NULL: nothing is delivered */
+  DeliveryPart *delivery; /* NULL: nothing is delivered */
 } Service;
 
 static gboolean
 is_ready (Ctx *ctx, gpointer data, GError **error)
 {
   const Service *service = data;
-  return model_controller_is_ready (service->models, error)
-         && (service->delivery == NULL || delivery_caches_are_ready (service->delivery, error));
+  return model_controller_is_ready (service->models, error) && delivery_part_is_ready (service->delivery, error);
 }
 
 static gboolean
@@ -30,8 +29,9 @@ serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *who
        GError **error)
 {
   g_autoptr (ModelController) models = model_controller_new (ctx, client, whole);
-  g_autoptr (DeliveryCaches) delivery = whole->delivery.is_on ? delivery_caches_new (ctx, client, whole, models)
-                                                              : NULL;
+  g_autoptr (DeliveryPart) delivery = NULL;
+  if (whole->delivery.is_on && (delivery = delivery_part_start (ctx, client, options, whole, models, error)) == NULL)
+    return FALSE;
   Service service = { models, delivery };
   HttpServerConfig server = {
     .listen_address = options->listen != NULL ? options->listen : ":8081",
@@ -39,7 +39,12 @@ serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *who
     .ready = is_ready,
     .hides_metrics = TRUE,
   };
-  MetricsConfig measured = { options->metrics_listen, options->tls_cert, options->tls_key };
+  MetricsConfig measured = {
+    .listen_address = options->metrics_listen,
+    .tls_certificate_file = options->tls_cert,
+    .tls_key_file = options->tls_key,
+  };
+  measured.sources = delivery_part_metrics (delivery, &measured.n_sources);
   LeaderConfig leader = { .namespace = whole->namespace, .name = whole->lease, .identity = whole->identity };
   g_autoptr (HttpServer) health = http_server_start (ctx, &server, error);
   if (health == NULL)

@@ -1,0 +1,44 @@
+#include "main/delivery_part.h"
+
+#include "controllers/delivery_caches.h"
+#include "controllers/storage_readiness.h"
+
+struct DeliveryPart {
+  DeliveryCaches *caches;
+  StorageReadiness *readiness;
+  MetricsSource metrics[1];
+};
+
+DeliveryPart *
+delivery_part_start (Ctx *ctx, KubeClient *client, const ControllerOptions *options,
+                     const ControllerSettings *settings, ModelController *models, GError **error)
+{
+  g_autoptr (DeliveryPart) self = g_new0 (DeliveryPart, 1);
+  self->caches = delivery_caches_new (ctx, client, settings, models);
+  self->readiness = storage_readiness_start (ctx, self->caches);
+  self->metrics[0] = (MetricsSource){ storage_readiness_append, self->readiness, FALSE };
+  return g_steal_pointer (&self);
+}
+
+void
+delivery_part_free (DeliveryPart *self)
+{
+  if (self == NULL)
+    return;
+  storage_readiness_free (self->readiness);
+  delivery_caches_free (self->caches);
+  g_free (self);
+}
+
+gboolean
+delivery_part_is_ready (DeliveryPart *self, GError **error)
+{
+  return self == NULL || delivery_caches_are_ready (self->caches, error);
+}
+
+const MetricsSource *
+delivery_part_metrics (DeliveryPart *self, gsize *out_n)
+{
+  *out_n = self != NULL ? G_N_ELEMENTS (self->metrics) : 0;
+  return self != NULL ? self->metrics : NULL;
+}
