@@ -110,7 +110,29 @@ def test_alerts_are_well_formed_and_watch_what_is_measured(tmp_path):
     subprocess.run([tools.need("promtool"), "check", "rules", rules], check=True, capture_output=True)
     wanted = set(re.findall(r"d8_ai_models_\w+(?=[)}\[{ ])", "".join(line for line in rules.read_text().splitlines() if "expr:" in line)))
     code = "".join(path.read_text() for path in (tools.ROOT / "src").rglob("*.c"))
-    assert wanted and not [name for name in wanted if f'"{name.removeprefix("d8_ai_models_")}"' not in code]
+    assert wanted and not [name for name in wanted if not {f'"{name}"', f'"{name.removeprefix("d8_ai_models_")}"'} & set(re.findall(r'"\w+"', code))]
+
+
+STORAGE = "d8_ai_models_storage_prerequisites_satisfied"
+SEEN = [  # what two replicas measure, minute by minute, and how many alerts there are after 4, 7 and 14
+    ({"reason": "Satisfied"}, "1x15", (0, 0, 0)),
+    ({"reason": "StorageClassMissing"}, "0x15", (0, 1, 1)),
+    ({"reason": "StorageClassMissing"}, "0x8 _x7", (0, 1, 0)),  # mended: the series is another one
+]
+
+
+def test_the_alert_of_storage_comes_after_five_minutes_once_and_goes_by_itself(tmp_path):
+    (tmp_path / "rules.yaml").write_text("groups:\n" + (tools.ROOT / "monitoring" / "prometheus-rules" / "storage.yaml").read_text())
+    cases = []
+    for labels, values, counts in SEEN:
+        told = ",".join(f'{name}="{value}"' for name, value in {"delivery_type": "SharedPVC", **labels}.items())
+        series = [{"series": f'{STORAGE}{{{told},pod="{pod}"}}', "values": values} for pod in ("a", "b")]
+        asked = [{"expr": 'count(ALERTS{alertname="D8AIModelsStoragePrerequisitesNotSatisfied",alertstate="firing"}) or vector(0)',
+                  "eval_time": f"{minute}m", "exp_samples": [{"value": count, "labels": "{}"}]} for minute, count in zip((4, 7, 14), counts, strict=True)]
+        cases.append({"interval": "1m", "input_series": series, "promql_expr_test": asked})
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": cases}))
+    done = subprocess.run([tools.need("promtool"), "test", "rules", tmp_path / "tests.yaml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", VALUES)
