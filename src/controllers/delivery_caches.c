@@ -18,7 +18,7 @@ typedef struct {
 } Ear;
 
 typedef struct {
-  GMutex lock;
+  GRWLock lock;
   GArray *all; /* of Listener */
   Ear ears[DELIVERY_N_CACHES];
 } Listeners;
@@ -28,15 +28,12 @@ tell (const KubeObject *before, const KubeObject *now, gpointer data)
 {
   const Ear *ear = data;
   Listeners *listeners = ear->caches->listeners;
-  Listener all[4];
-  guint n;
-  g_mutex_lock (&listeners->lock);
-  n = MIN (listeners->all->len, G_N_ELEMENTS (all));
-  for (guint i = 0; i < n; i++)
-    all[i] = g_array_index (listeners->all, Listener, i);
-  g_mutex_unlock (&listeners->lock);
-  for (guint i = 0; i < n; i++)
-    all[i].changed (ear->cache, before, now, all[i].data);
+  g_autoptr (GRWLockReaderLocker) locker G_GNUC_UNUSED = g_rw_lock_reader_locker_new (&listeners->lock);
+  for (guint i = 0; i < listeners->all->len; i++)
+    {
+      const Listener *listener = &g_array_index (listeners->all, Listener, i);
+      listener->changed (ear->cache, before, now, listener->data);
+    }
 }
 
 void
@@ -44,8 +41,12 @@ delivery_caches_listen (DeliveryCaches *self, DeliveryChanged changed, gpointer 
 {
   Listeners *listeners = self->listeners;
   Listener listener = { changed, data };
-  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&listeners->lock);
-  g_array_append_val (listeners->all, listener);
+  g_autoptr (GRWLockWriterLocker) locker G_GNUC_UNUSED = g_rw_lock_writer_locker_new (&listeners->lock);
+  if (changed != NULL)
+    g_array_append_val (listeners->all, listener);
+  for (guint i = listeners->all->len; changed == NULL && i > 0; i--)
+    if (g_array_index (listeners->all, Listener, i - 1).data == data)
+      g_array_remove_index (listeners->all, i - 1);
 }
 
 static Informer *
@@ -68,7 +69,7 @@ delivery_caches_new (Ctx *ctx, KubeClient *client, const ControllerSettings *set
   self->settings = settings;
   self->models = models;
   self->listeners = listeners;
-  g_mutex_init (&listeners->lock);
+  g_rw_lock_init (&listeners->lock);
   listeners->all = g_array_new (FALSE, FALSE, sizeof (Listener));
   for (DeliveryCache i = 0; i < WORKLOAD_N_KINDS; i++)
     self->workloads[i] = start (
@@ -114,13 +115,13 @@ delivery_caches_free (DeliveryCaches *self)
   Listeners *listeners = self->listeners;
   list_caches (self, all);
   ctx_cancel (self->ctx);
-  g_mutex_lock (&listeners->lock);
+  g_rw_lock_writer_lock (&listeners->lock);
   g_array_set_size (listeners->all, 0);
-  g_mutex_unlock (&listeners->lock);
+  g_rw_lock_writer_unlock (&listeners->lock);
   for (guint i = 0; i < DELIVERY_N_CACHES; i++)
     informer_free (all[i]);
   g_array_unref (listeners->all);
-  g_mutex_clear (&listeners->lock);
+  g_rw_lock_clear (&listeners->lock);
   g_free (listeners);
   ctx_unref (self->ctx);
   g_free (self);

@@ -25,7 +25,7 @@ typedef struct DeliveryCaches DeliveryCaches;
 
 /* Found by index: workloads by what model_key says of a Model that they ask for, "NAMESPACE/CLAIM" of a claim of ours that
  * their template names, WORKLOADS_BLOCKED and workloads_in; ReplicaSets by their controller's uid and by "NAMESPACE/CLAIM" when they would make
- * Pods with it without a gate; pending Pods by their controller's uid, by "NAMESPACE/CLAIM", and gated ones of Jobs by
+ * Pods with it without a gate; pending Pods by their controller's uid, by "NAMESPACE/CLAIM", and those of Jobs, but for materializers', by
  * workloads_in; claims by the uids of all their owners; Pods of materializers by the uid of their Job. Objects lack what
  * nobody reads of them here: a workload without a reference and with nothing of ours has little but its name. */
 struct DeliveryCaches {
@@ -46,7 +46,8 @@ DeliveryCaches *delivery_caches_new (Ctx *ctx, KubeClient *client, const Control
 void delivery_caches_free (DeliveryCaches *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (DeliveryCaches, delivery_caches_free)
 
-/* What changed before is not told; what changes after delivery_caches_free began neither. */
+/* What changed before is not told; what changes after delivery_caches_free began neither. `changed` NULL: the listener with
+ * that data is not told any more, nor being told when this returns. */
 void delivery_caches_listen (DeliveryCaches *self, DeliveryChanged changed, gpointer data);
 /* Whether all are filled; UNAVAILABLE names one that is not. */
 gboolean delivery_caches_are_ready (DeliveryCaches *self, GError **error);

@@ -61,7 +61,7 @@ static const struct {
   { "a gated ReplicaSet",
     REPLICA_SET_OF ("{'replicas':2,'selector':{},'template':{'spec':{'containers':[]," GATE "}}}"), replica_set_trim,
     replica_set_index,
-    "{'spec':{'replicas':2,'template':{'spec':{" GATE "}}},'metadata':{" META
+    "{'status':{},'spec':{'replicas':2,'template':{'spec':{" GATE "}}},'metadata':{" META
     ",'ownerReferences':[{'controller':true,'kind':'Deployment','name':'d','uid':'2'}]}}",
     "2" },
   { "one that would make Pods with a claim", REPLICA_SET_OF ("{'replicas':2,'template':{'spec':{" VOLUMES "}}}"),
@@ -70,7 +70,7 @@ static const struct {
     replica_set_index, NULL, "2" },
   { "a stranger's ReplicaSet", REPLICA_SET_OF ("{'replicas':2,'template':{'spec':{'containers':[]}}}"),
     replica_set_trim, replica_set_index,
-    "{'spec':{'replicas':2},'metadata':{" META
+    "{'status':{},'spec':{'replicas':2},'metadata':{" META
     ",'ownerReferences':[{'controller':true,'kind':'Deployment','name':'d','uid':'2'}]}}",
     "2" },
   { "a stranger's Pod", POD_OF ("ReplicaSet", "{'containers':[]}"), pending_pod_trim, pending_pod_index,

@@ -28,7 +28,8 @@ static const char *const workload_metadata[]
                                     "updateStrategy", NULL },
          *const workload_status[] = { "observedGeneration",     "replicas",    "readyReplicas",
                                       "desiredNumberScheduled", "numberReady", NULL },
-         *const set_spec[] = { "replicas", "template", NULL }, *const claim_template[] = { "metadata", NULL },
+         *const set_spec[] = { "replicas", "template", NULL }, *const set_status[] = { "readyReplicas", NULL },
+         *const claim_template[] = { "metadata", NULL },
          *const template_spec[] = { "initContainers", "containers", "volumes", "schedulingGates", NULL },
          *const pod_spec[] = { "schedulingGates", "volumes", NULL },
          *const container_members[] = { "name", "volumeMounts", "volumeDevices", "env", NULL },
@@ -115,9 +116,8 @@ trim_template (yyjson_mut_val *template)
     }
 }
 
-/* The name of a claim of ours that a volume is of; NULL: none. */
-static const char *
-model_claim (yyjson_mut_val *volume)
+const char *
+volume_model_claim (yyjson_mut_val *volume)
 {
   yyjson_mut_val *source = yyjson_mut_obj_get (volume, "persistentVolumeClaim");
   const char *name = yyjson_mut_get_str (yyjson_mut_obj_get (source, "claimName"));
@@ -131,7 +131,7 @@ mounts_models (yyjson_mut_val *spec)
   yyjson_mut_val *volume;
   yyjson_mut_arr_foreach (yyjson_mut_obj_get (spec, "volumes"), index, n, volume)
   {
-    if (model_claim (volume) != NULL)
+    if (volume_model_claim (volume) != NULL)
       return TRUE;
   }
   return FALSE;
@@ -215,10 +215,10 @@ void
 replica_set_trim (yyjson_mut_val *root)
 {
   yyjson_mut_val *spec = yyjson_mut_obj_get (root, "spec"), *template = yyjson_mut_obj_get (spec, "template");
-  yyjson_mut_obj_remove_key (root, "status");
   keep_members (yyjson_mut_obj_get (root, "metadata"), part_metadata);
   keep_annotations (yyjson_mut_obj_get (root, "metadata"));
   keep_members (spec, set_spec);
+  keep_members (yyjson_mut_obj_get (root, "status"), set_status);
   if (!template_is_ours (template))
     {
       yyjson_mut_obj_remove_key (spec, "template");
@@ -253,7 +253,7 @@ add_claims (yyjson_mut_val *template, const char *namespace, GPtrArray *out_valu
   yyjson_mut_val *spec = yyjson_mut_obj_get (template, "spec");
   yyjson_mut_arr_foreach (yyjson_mut_obj_get (spec, "volumes"), index, n, volume)
   {
-    const char *claim = model_claim (volume);
+    const char *claim = volume_model_claim (volume);
     if (claim != NULL)
       g_ptr_array_add (out_values, g_strconcat (namespace, "/", claim, NULL));
   }
@@ -317,6 +317,14 @@ replica_set_index (const KubeObject *set, GPtrArray *out_values)
     add_claims (template, kube_object_namespace (set), out_values);
 }
 
+gboolean
+pod_is_of_materializer (const KubeObject *pod)
+{
+  yyjson_val *controller = kube_object_controller (pod);
+  const char *kind = json_get_string (controller, "kind"), *name = json_get_string (controller, "name");
+  return g_strcmp0 (kind, job_kind.kind) == 0 && name != NULL && g_str_has_prefix (name, DELIVERY_JOB_PREFIX);
+}
+
 void
 pending_pod_index (const KubeObject *pod, GPtrArray *out_values)
 {
@@ -328,7 +336,7 @@ pending_pod_index (const KubeObject *pod, GPtrArray *out_values)
   yyjson_mut_val *root = yyjson_mut_doc_get_root (doc);
   add_controller (pod, out_values);
   add_claims (root, namespace, out_values);
-  if (g_strcmp0 (owner, job_kind.kind) == 0 && pod_template_has_gate (root))
+  if (g_strcmp0 (owner, job_kind.kind) == 0 && !pod_is_of_materializer (pod))
     g_ptr_array_add (out_values, workloads_in (namespace));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "controllers/model_work.h"
+#include "controllers/reconcile_loop.h"
 
 #define N_RECONCILERS 8
 #define LOOK_TIMEOUT_MS (2 * 60 * 1000)
@@ -343,21 +344,17 @@ look_at (Ctx *ctx, ModelController *self, const char *key, KubeObject *object, g
   return done;
 }
 
-/* One look at what the key names: an object, and what is left of earlier ones of that name. `*out_again_ms` > 0: look again
- * then. */
+/* One look at what the key names: an object, and what is left of earlier ones of that name. */
 static gboolean
-reconcile (Ctx *term, ModelController *self, const char *key, gint64 *out_again_ms, GError **error)
+reconcile (Ctx *ctx, gpointer data, const char *key, gint64 *out_again_ms, GError **error)
 {
+  ModelController *self = data;
   g_autofree char *copy = NULL;
   ModelOwner owner;
   if (!parse_key (key, &owner, &copy))
     return TRUE;
-  g_autoptr (Ctx) ctx = ctx_new_child (term, LOOK_TIMEOUT_MS);
-  ctx_set_field (ctx, "kind", owner.kind);
-  ctx_set_field (ctx, "namespace", owner.namespace != NULL ? owner.namespace : "");
-  ctx_set_field (ctx, "name", owner.name);
   g_autoptr (GError) problem = NULL;
-  if (!model_reconcile_orphans (ctx, self, key, &owner, out_again_ms, &problem) && ctx_check (term, NULL))
+  if (!model_reconcile_orphans (ctx, self, key, &owner, out_again_ms, &problem) && ctx_check (ctx, NULL))
     am_log_warning (ctx, "what is left of an earlier one is not removed yet", "err", problem->message, NULL);
   gint64 orphans_again_ms = *out_again_ms;
   KubeObject *object = model_controller_find (self, &owner);
@@ -374,42 +371,15 @@ reconcile (Ctx *term, ModelController *self, const char *key, gint64 *out_again_
 }
 
 static void
-plan_next (ModelController *self, const char *key, gboolean done, gint64 again_ms, GError *error, Ctx *term)
+looked (gpointer data)
 {
-  g_autofree char *copy = NULL;
-  ModelOwner owner = { 0 };
-  if (done)
-    work_queue_forget (self->queue, key);
-  else if (ctx_check (term, NULL) && parse_key (key, &owner, &copy))
-    am_log (term, am_error_is (error, AM_ERROR_ABORTED) ? AM_LOG_DEBUG : AM_LOG_WARNING, "tried again", "kind",
-            owner.kind, "namespace", owner.namespace, "name", owner.name, "err", error->message, NULL);
-  if (again_ms > 0)
-    work_queue_add_after (self->queue, key, again_ms);
-  else if (!done)
-    work_queue_add_failed (self->queue, key);
+  call_next (data);
 }
 
 typedef struct {
   ModelController *controller;
   Ctx *term;
 } Reign;
-
-static gpointer
-reconcile_all (gpointer data)
-{
-  const Reign *reign = data;
-  ModelController *self = reign->controller;
-  for (char *key; (key = work_queue_get (self->queue, reign->term)) != NULL; g_free (key))
-    {
-      g_autoptr (GError) error = NULL;
-      gint64 again_ms = 0;
-      gboolean done = reconcile (reign->term, self, key, &again_ms, &error);
-      plan_next (self, key, done, again_ms, error, reign->term);
-      work_queue_done (self->queue, key);
-      call_next (self);
-    }
-  return NULL;
-}
 
 static gpointer
 take_inventory (gpointer data)
@@ -432,16 +402,13 @@ static void
 reign_until_end (ModelController *self, Ctx *term)
 {
   Reign reign = { self, term };
+  ReconcileLoop loop = { self->queue, N_RECONCILERS, reconcile, looked, self, LOOK_TIMEOUT_MS };
   g_autoptr (GPtrArray) threads = g_ptr_array_new ();
-  for (guint i = 0; i < N_RECONCILERS; i++)
-    g_ptr_array_add (threads, g_thread_new ("reconcile", reconcile_all, &reign));
   if (self->settings->has_accounting)
     g_ptr_array_add (threads, g_thread_new ("inventory", take_inventory, &reign));
   if (self->settings->sweep_interval_ms > 0)
     g_ptr_array_add (threads, g_thread_new ("sweep", check_artifacts, &reign));
-  while (ctx_sleep_ms (term, 3600 * 1000, NULL))
-    continue;
-  work_queue_shut_down (self->queue);
+  reconcile_loop_run (term, &loop);
   for (guint i = 0; i < threads->len; i++)
     g_thread_join (threads->pdata[i]);
 }
@@ -455,13 +422,21 @@ enqueue_listed (const KubeObject *object, gpointer data)
 }
 
 gboolean
+model_controller_wait (Ctx *ctx, ModelController *self, GError **error)
+{
+  Informer *caches[] = { self->models, self->cluster_models, self->pods, self->secrets, self->ledger };
+  for (gsize i = 0; i < G_N_ELEMENTS (caches); i++)
+    if (!informer_wait (ctx, caches[i], error))
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
 model_controller_lead (Ctx *term, gpointer data, GError **error)
 {
   ModelController *self = data;
-  Informer *caches[] = { self->models, self->cluster_models, self->pods, self->secrets, self->ledger };
-  for (gsize i = 0; i < G_N_ELEMENTS (caches); i++)
-    if (!informer_wait (term, caches[i], error))
-      return FALSE;
+  if (!model_controller_wait (term, self, error))
+    return FALSE;
   g_atomic_int_set (&self->is_leading, TRUE);
   informer_each (self->models, enqueue_listed, self);
   informer_each (self->cluster_models, enqueue_listed, self);

@@ -15,6 +15,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (ModelController, model_controller_free)
 
 /* Whether all caches are filled; UNAVAILABLE names one that is not. */
 gboolean model_controller_is_ready (ModelController *self, GError **error);
+/* Blocks until they are, or the context ends. */
+gboolean model_controller_wait (Ctx *ctx, ModelController *self, GError **error);
 /* The work of the leader, until `term` is cancelled; every write is bound to that context. A LeaderFunc. */
 gboolean model_controller_lead (Ctx *term, gpointer self, GError **error);
 
