@@ -34,7 +34,7 @@ class Guard:
     """`known`: digest -> hashes() of that model's files."""
 
     def __init__(self, max_running):
-        self.known, self.violations, self.max_running = {}, [], max_running
+        self.known, self.violations, self.tokens, self.max_running = {}, [], set(), max_running
         self.lock, self.running = threading.Lock(), set()
         self.n_checked, self.most_running = 0, 0
 
@@ -82,6 +82,8 @@ class Guard:
             wanted = {"runAsNonRoot": True, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True}
             if any(security.get(key) is not value for key, value in wanted.items()) or security.get("capabilities", {}).get("drop") != ["ALL"]:
                 self.violate(pod, f"a materializer is not restricted: {security}")
+        for token in volumes.folder.glob("*/token"):
+            self.tokens.add(token.read_text())
         with self.lock:
             self.running = {one for one in self.running if one.is_running()} | {pod}
             self.most_running = max(self.most_running, len(self.running))

@@ -21,6 +21,7 @@ SALT = "a-salt-that-nobody-may-see"
 WEBHOOK = "ai-models-workload-delivery"
 CLASS = "folders"
 MAX_MATERIALIZATIONS = 3
+LARGE = 24 << 20
 
 
 def small_files(seed, size=0):
@@ -32,6 +33,15 @@ def small_files(seed, size=0):
             "model.safetensors": families.safetensors(tensors, seed)}
 
 
+def webhook_at(port, authority):
+    """The chart's configuration of the webhook, reached by an address instead of a Service; `authority`: certificates that vouch for it."""
+    thing = next(thing for thing in deployment.chart() if thing["kind"] == "MutatingWebhookConfiguration" and thing["metadata"]["name"] == WEBHOOK)
+    for hook in thing["webhooks"]:
+        path = hook["clientConfig"]["service"]["path"]
+        hook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}", "caBundle": deployment.encoded(ca=authority)["ca"]}
+    return thing
+
+
 class DeliveryPlane(deployment.Deployment):
     """Use as a context. `options`: more of the controller's."""
 
@@ -40,7 +50,7 @@ class DeliveryPlane(deployment.Deployment):
         self.max_materializations = max_materializations
         self.guard = delivery_guard.Guard(max_materializations)
         self.back_port, self.webhook_port = servers.free_port(), servers.free_port()
-        self.has_webhook = True
+        self.registry_environment = {}
 
     # Its life
 
@@ -49,8 +59,8 @@ class DeliveryPlane(deployment.Deployment):
         self.salt = self.folder / "salt"
         self.salt.write_text(SALT)
         self.certificate = self.plane.authority.issue("webhook", "/CN=webhook", "IP:127.0.0.1")
-        self.kcm = control_plane.Process([*self.plane.controller_manager_command(), "--controllers=*,-node-lifecycle-controller", "--kube-api-qps=300",
-                                          "--kube-api-burst=600"], self.folder / "kube-controller-manager.log")
+        self.kcm = control_plane.Process([*self.plane.controller_manager_command(), "--controllers=*,-node-lifecycle-controller",
+                                          "--kube-api-qps=300", "--kube-api-burst=600"], self.folder / "kube-controller-manager.log")
         self.kcm.start()
         self.stack.callback(self.kcm.stop)
         self.provisioner = self.stack.enter_context(provisioner.Provisioner(self.plane, self.folder / "volumes"))
@@ -64,7 +74,7 @@ class DeliveryPlane(deployment.Deployment):
     def start_registry(self):
         """On a folder; everybody reaches it by the relay."""
         self.registry = servers.ours(self.folder / "store", "--htpasswd", self.users, "--writer", deployment.WRITER, "--grant-salt-file", self.salt,
-                                     "--log-format", "json", log=self.folder / "dmcr.log", port=self.back_port, program=self.program)
+                                     "--log-format", "json", log=self.folder / "dmcr.log", port=self.back_port, program=self.program, env=self.registry_environment)
 
     def controller_command(self):
         return [*super().controller_command(), "--delivery", "SharedPVC", "--account", ACCOUNT, "--grant-salt-file", self.salt,
@@ -76,20 +86,10 @@ class DeliveryPlane(deployment.Deployment):
         self.register_webhook()
         return part
 
-    def webhook_configuration(self):
-        """The chart's, reached by an address instead of a Service."""
-        thing = next(thing for thing in self.chart() if thing["kind"] == "MutatingWebhookConfiguration" and thing["metadata"]["name"] == WEBHOOK)
-        with open(self.plane.authority.certificate, "rb") as file:
-            authority = deployment.encoded(ca=file.read().decode())["ca"]
-        for hook in thing["webhooks"]:
-            path = hook["clientConfig"]["service"]["path"]
-            hook["clientConfig"] = {"url": f"https://127.0.0.1:{self.webhook_port}{path}", "caBundle": authority}
-        return thing
-
     def register_webhook(self):
         if self.api.get("MutatingWebhookConfiguration", name=WEBHOOK) is None:
             self.wait_webhook()
-            self.api.create(self.webhook_configuration())
+            self.api.create(webhook_at(self.webhook_port, self.plane.authority.certificate.read_text()))
 
     def wait_webhook(self, timeout=30):
         """Until somebody listens."""
@@ -106,6 +106,22 @@ class DeliveryPlane(deployment.Deployment):
         super().heal()
         self.wait_webhook()
         assert self.kubelet.faults == [], self.kubelet.faults
+
+    @contextlib.contextmanager
+    def clock(self):
+        """That of the registry, too."""
+        with super().clock() as jump:
+            self.restart_registry(self.controllers[0].more_environment)
+            try:
+                yield jump
+            finally:
+                self.restart_registry({})
+                jump(0)
+
+    def restart_registry(self, environment):
+        self.registry.stop()
+        self.registry_environment = environment
+        self.start_registry()
 
     # For tests
 
@@ -126,6 +142,13 @@ class DeliveryPlane(deployment.Deployment):
         if is_ready:
             self.wait_model(model)
         return model
+
+    def publish_shared(self):
+        """ClusterModels for everybody: two small ones, and one that takes several chunks."""
+        self.shared, self.second = (self.model(name, is_ready=False) for name in ("shared", "second"))
+        self.large = self.model("large", size=LARGE, is_ready=False)
+        for model in (self.shared, self.second, self.large):
+            self.wait_model(model)
 
     def wait_model(self, model):
         model.digest = model.wait_phase("Ready")["artifact"]["digest"]

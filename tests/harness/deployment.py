@@ -33,6 +33,14 @@ def encoded(**values):
     return {key.replace("_", "."): base64.b64encode(value.encode()).decode() for key, value in values.items()}
 
 
+def chart():
+    """All that the chart makes."""
+    done = installation.helm("/dev/null", "template", "ai-models", tools.ROOT, "--namespace", NAMESPACE, "--values", "-", input=json.dumps(
+        {"aiModels": {"artifacts": {"bucket": "models", "endpoint": "http://127.0.0.1", "credentialsSecretName": "s3"},
+                      "internal": {"image": "localhost/ai-models:1"}}}).encode())
+    return [thing for thing in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if thing]
+
+
 class Part:
     """A program of the module as a process, with its log. One that ends by itself is started anew, as kubelet would."""
 
@@ -132,17 +140,10 @@ class Deployment:
         self.users = self.folder / "htpasswd"
         subprocess.run([tools.need("htpasswd"), "-cbB", "-C", "5", self.users, WRITER, PASSWORD], check=True, capture_output=True)
 
-    def chart(self):
-        """All that the chart makes."""
-        done = installation.helm("/dev/null", "template", "ai-models", tools.ROOT, "--namespace", NAMESPACE, "--values", "-", input=json.dumps(
-            {"aiModels": {"artifacts": {"bucket": "models", "endpoint": "http://127.0.0.1", "credentialsSecretName": "s3"},
-                          "internal": {"image": "localhost/ai-models:1"}}}).encode())
-        return [thing for thing in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if thing]
-
     def grant_rights(self):
         """Accounts and roles as the chart has them, so that what it forgets fails here."""
         order = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-        found = [thing for thing in self.chart() if thing["kind"] in order]
+        found = [thing for thing in chart() if thing["kind"] in order]
         for thing in sorted(found, key=lambda thing: order.index(thing["kind"])):
             self.api.create(thing, exist_ok=True)
         accounts = {thing["metadata"]["name"] for thing in found if thing["kind"] == "ServiceAccount"}

@@ -36,6 +36,7 @@ class RunningPod:
         self.name, self.uid, self.namespace = (pod["metadata"][key] for key in ("name", "uid", "namespace"))
         self.container = pod["spec"]["containers"][0]
         self.folder = runner.folder / self.uid
+        self.volumes = Volumes(runner, pod, self.folder)
         self.message_file, self.log = self.folder / "termination-log", runner.folder / f"{self.name}.{self.uid[:8]}.log"
         self.process, self.deleted, self.is_lost, self.killed_as = None, threading.Event(), False, None
         self.started_at, self.n_restarts, self.lock = None, 0, threading.Lock()
@@ -62,9 +63,8 @@ class RunningPod:
     def live(self):
         try:
             self.started_at = now()
-            volumes = Volumes(self.runner, self.pod, self.folder)
-            if self.schedule(volumes):
-                self.work(volumes)
+            if self.schedule(self.volumes):
+                self.work(self.volumes)
             if not self.is_lost:
                 self.remove_if_deleted()
         except Exception as error:  # noqa: BLE001: a fault of the harness must be seen
@@ -150,6 +150,8 @@ class RunningPod:
         if self.has_token():
             kubeconfig.write_text(kube_api.kubeconfig(self.runner.plane, self.runner.server, self.runner.token_of(self.pod)))
         kept = {key: os.environ[key] for key in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LANG") if key in os.environ}
+        if self.namespace in self.runner.held:
+            command = ["/bin/sh", "-c", 'kill -STOP $$; exec "$0" "$@"', *command]
         if self.runner.check is not None:
             self.runner.check(self, volumes)
         with self.log.open("ab") as output, self.lock:
@@ -224,7 +226,7 @@ class PodRunner:
         self.api, self.server, self.program = kube_api.Api(plane), server or plane.url, program or tools.program()
         self.lock, self.pods = threading.Lock(), {}
         self.is_full = self.missing_image = self.is_stopping = False
-        self.imageless = set()  # namespaces without images
+        self.imageless, self.held = set(), set()  # namespaces without images, and those whose containers stand still
         self.on_start = None  # called with a RunningPod and its command, once its process runs
         self.check = None  # called with a RunningPod and its Volumes just before its containers start
         self.commands, self.faults, self.watch = [], [], None
@@ -243,6 +245,16 @@ class PodRunner:
 
     def lacks_image(self, namespace):
         return self.missing_image or namespace in self.imageless
+
+    def hold(self, namespace):
+        """Its containers stand still before they begin, until let_go()."""
+        self.held.add(namespace)
+
+    def let_go(self, namespace):
+        self.held.discard(namespace)
+        for pod in self.running():
+            if pod.namespace == namespace:
+                pod.process.send_signal(signal.SIGCONT)
 
     def evict(self, pod):
         pod.kill("Evicted")

@@ -85,6 +85,10 @@ class Provisioner:
         volume = claim and self.api.get("PersistentVolume", name=claim["spec"].get("volumeName"))
         return pathlib.Path(volume["spec"]["hostPath"]["path"]) if claim and claim["spec"].get("volumeName") and volume else None
 
+    def remount(self, namespace, name, options):
+        """The tmpfs of a bound claim, with other options: somebody enlarges it, or lets it be written."""
+        subprocess.run([tools.need("mount"), "-o", f"remount,{options}", self.folder_of(namespace, name)], check=True)
+
     def lose(self, namespace, name):
         """The volume of a bound claim goes while it is in use: the claim is Lost."""
         volume = self.api.get("PersistentVolume", name=self.api.get("PersistentVolumeClaim", namespace, name)["spec"]["volumeName"])

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import control_plane, deployment  # noqa: E402
+from harness import control_plane, delivery_plane, deployment  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +21,15 @@ def module(cluster, tmp_path_factory):
     """The module at work: deployment.Deployment."""
     with deployment.Deployment(cluster, tmp_path_factory.mktemp("module")) as module:
         yield module
+
+
+@pytest.fixture(scope="session")
+def delivery(tmp_path_factory):
+    """The module at work for workloads, on an API server of its own: what kube-controller-manager does would be in the way of other tests."""
+    with control_plane.ControlPlane(tmp_path_factory.mktemp("delivery-plane")) as plane, \
+            delivery_plane.DeliveryPlane(plane, tmp_path_factory.mktemp("delivery")) as delivery:
+        delivery.publish_shared()
+        yield delivery
 
 
 @pytest.fixture(autouse=True)
