@@ -214,12 +214,6 @@ static const struct {
     DELIVERY_UNHINDERED,
     NULL },
   { "whole, another's", { WHOLE, .is_held = FALSE }, &fine, CLAIM_STEP_HOLD, DELIVERY_UNHINDERED, NULL },
-  { "whole, Secrets are left",
-    { WHOLE, .job = MATERIALIZER_SUCCEEDED, .has_leftovers = TRUE },
-    &fine,
-    CLAIM_STEP_CLEAN_UP,
-    DELIVERY_UNHINDERED,
-    NULL },
   { "whole, and a Job runs once more",
     { WHOLE, .job = MATERIALIZER_RUNNING },
     &fine,
@@ -248,7 +242,7 @@ test_rows (void)
 static gboolean
 nth_view (guint n, ClaimView *out_view)
 {
-  static const guint bases[] = { 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2, 2, 2, 2 };
+  static const guint bases[] = { 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4, 2, 2, 2 };
   guint digits[G_N_ELEMENTS (bases)];
   for (gsize i = 0; i < G_N_ELEMENTS (bases); i++)
     {
@@ -270,9 +264,8 @@ nth_view (guint n, ClaimView *out_view)
     .age_s = digits[9] != 0 ? 1000 : 1,
     .job = digits[10],
     .job_is_older = digits[11] != 0,
-    .has_leftovers = digits[12] != 0,
-    .has_slot = digits[13] != 0,
-    .job_ended_ago_s = digits[14] != 0 ? 1000 : 1,
+    .has_slot = digits[12] != 0,
+    .job_ended_ago_s = digits[13] != 0 ? 1000 : 1,
   };
   return n == 0;
 }

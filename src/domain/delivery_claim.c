@@ -133,10 +133,7 @@ static ClaimDecision
 decide_bound (const ClaimView *seen)
 {
   if (seen->is_whole)
-    {
-      ClaimStep tidy = seen->has_leftovers ? CLAIM_STEP_CLEAN_UP : CLAIM_STEP_NONE;
-      return (ClaimDecision){ seen->is_held ? tidy : CLAIM_STEP_HOLD, DELIVERY_UNHINDERED, NULL };
-    }
+    return (ClaimDecision){ seen->is_held ? CLAIM_STEP_NONE : CLAIM_STEP_HOLD, DELIVERY_UNHINDERED, NULL };
   if (!seen->is_held)
     return wait_for (CLAIM_STEP_HOLD, DELIVERY_MATERIALIZER_PENDING, "model %s is about to be copied to claim %s",
                      seen->model, seen->name);

@@ -34,7 +34,6 @@ typedef struct {
 
   MaterializerState job;
   gboolean job_is_older;   /* it was made for an earlier claim of this name */
-  gboolean has_leftovers;  /* Secrets of a Job that did its work */
   gint64 job_ended_ago_s;  /* when it failed */
   const char *job_message; /* why it failed, or what it waits for, or how far it is; NULL */
   gboolean has_slot;       /* the queue lets a Job start (materialize_queue.h) */
@@ -47,13 +46,12 @@ typedef enum {
   CLAIM_STEP_REMOVE,     /* it was never bound */
   CLAIM_STEP_START_JOB,  /* with its Secrets */
   CLAIM_STEP_REMOVE_JOB, /* with its Pods and Secrets; the next look starts another */
-  CLAIM_STEP_MARK,       /* write that it is whole */
-  CLAIM_STEP_CLEAN_UP,   /* remove the Secrets */
+  CLAIM_STEP_MARK,       /* remove the Job's Secrets, then write that it is whole */
 } ClaimStep;
 
 typedef struct {
   ClaimStep step;
-  DeliveryReason reason; /* DELIVERY_UNHINDERED: the model is there, and the step is for tidiness */
+  DeliveryReason reason; /* DELIVERY_UNHINDERED: the model is there */
   char *message;         /* NULL then */
 } ClaimDecision;
 

@@ -242,9 +242,9 @@ static void
 show_steps (const ClaimStep *steps, gsize n, GString *line)
 {
   static const char *const names[] = {
-    [CLAIM_STEP_NONE] = "-",        [CLAIM_STEP_CREATE] = "create",     [CLAIM_STEP_HOLD] = "hold",
-    [CLAIM_STEP_REMOVE] = "remove", [CLAIM_STEP_START_JOB] = "start",   [CLAIM_STEP_REMOVE_JOB] = "remove-job",
-    [CLAIM_STEP_MARK] = "mark",     [CLAIM_STEP_CLEAN_UP] = "clean-up",
+    [CLAIM_STEP_NONE] = "-",        [CLAIM_STEP_CREATE] = "create",   [CLAIM_STEP_HOLD] = "hold",
+    [CLAIM_STEP_REMOVE] = "remove", [CLAIM_STEP_START_JOB] = "start", [CLAIM_STEP_REMOVE_JOB] = "remove-job",
+    [CLAIM_STEP_MARK] = "mark",
   };
   for (gsize i = 0; i < n; i++)
     g_string_append_printf (line, "%s%s", i > 0 ? " " : "", names[steps[i]]);
