@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/log.h"
 #include "controllers/model_work.h"
 
@@ -175,15 +177,23 @@ token_pause_ms (const KubeObject *object)
   return CLAMP (age_ms / 4, MIN_TOKEN_PAUSE_MS, MAX_TOKEN_PAUSE_MS);
 }
 
+/* The token in a Secret as it is now; NOT_FOUND, for people, when there is none, then `*out_is_there` tells of the Secret. */
+static char *
+get_token (ModelWork *work, const char *namespace, const char *name, gboolean *out_is_there, GError **error)
+{
+  KubeTarget target = { .kind = &secret_kind, .namespace = namespace, .name = name };
+  g_autoptr (KubeObject) secret = kube_client_get (work->ctx, work->controller->client, &target, error);
+  *out_is_there = secret != NULL;
+  return secret != NULL ? source_token_read (secret, error) : NULL;
+}
+
 /* The source's token, when it is needed for a start; what is missing is awaited. */
 static gboolean
 fetch_token (ModelWork *work, GError **error)
 {
+  gboolean is_there = FALSE;
   g_autoptr (GError) problem = NULL;
-  KubeTarget target = { .kind = &secret_kind, .namespace = work->owner.namespace, .name = work->source.auth_secret };
-  g_autoptr (KubeObject) secret = kube_client_get (work->ctx, work->controller->client, &target, &problem);
-  if (secret != NULL)
-    work->token = source_token_read (secret, &problem);
+  work->token = get_token (work, work->owner.namespace, work->source.auth_secret, &is_there, &problem);
   if (work->token != NULL)
     return TRUE;
   if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
@@ -192,12 +202,51 @@ fetch_token (ModelWork *work, GError **error)
       return FALSE;
     }
   work->view.waits_for = "Pending";
-  work->message = secret == NULL
+  work->message = !is_there
                     ? g_strdup_printf ("Secret %s with the token for the hub is not there: create it with the "
                                        "key token",
                                        work->source.auth_secret)
                     : g_strdup (problem->message);
   work->again_ms = token_pause_ms (work->object);
+  return TRUE;
+}
+
+/* Whether the user's Secret holds another token than the worker was given. */
+static gboolean
+is_token_changed (ModelWork *work, gboolean *out_is_changed, GError **error)
+{
+  gboolean is_there = FALSE;
+  g_autoptr (GError) problem = NULL;
+  g_autofree char *copy = model_object_name (WORKER_AUTH_PREFIX, work->owner.uid);
+  g_autofree char *given = get_token (work, work->controller->settings->namespace, copy, &is_there, &problem);
+  g_autofree char *now = given != NULL
+                           ? get_token (work, work->owner.namespace, work->source.auth_secret, &is_there, &problem)
+                           : NULL;
+  *out_is_changed = now != NULL && strcmp (given, now) != 0;
+  if (problem == NULL || am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
+/* A worker that failed with a token which is not the user's any more proves nothing: it gets the new one. */
+static gboolean
+view_rotation (ModelWork *work, gint64 now_ms, GError **error)
+{
+  gboolean is_changed = FALSE;
+  if (work->worker.state != MODEL_WORKER_FAILED || work->source.auth_secret == NULL || work->view.is_deleting
+      || work->view.is_settled || work->view.is_published)
+    return TRUE;
+  if (!is_token_changed (work, &is_changed, error))
+    return FALSE;
+  if (!is_changed)
+    return TRUE;
+  g_free (work->worker.message);
+  work->worker.message = g_strdup_printf ("the token in Secret %s was changed", work->source.auth_secret);
+  work->worker.state = work->view.worker = MODEL_WORKER_INTERRUPTED;
+  g_clear_pointer (&work->fail_message, g_free);
+  work->fail_reason = NULL;
+  judge_interruption (work, now_ms);
   return TRUE;
 }
 
@@ -243,5 +292,5 @@ model_observe (ModelWork *work, GError **error)
   view_upload (work, now_ms);
   view_artifact (work);
   view_status (work);
-  return view_waits (work, error);
+  return view_rotation (work, now_ms, error) && view_waits (work, error);
 }

@@ -102,6 +102,8 @@ test_staged (void)
   ASSERT_HAS (text, "'--staged-file','model.gguf','--staging-store','s3://b/raw'");
   ASSERT_HAS (text, "{'name':'AWS_ACCESS_KEY_ID','valueFrom':{'secretKeyRef':{'name':'keys','key':'accessKey'}}}");
   ASSERT_HAS (text, "{'name':'AWS_CA_BUNDLE','value':'/etc/ai-models/artifacts-ca/ca.crt'}");
+  ASSERT_HAS (text, "'--staging-keys-dir','/etc/ai-models/artifacts-keys'");
+  ASSERT_HAS (text, "{'name':'artifacts-keys','secret':{'secretName':'keys','defaultMode':288}}");
   ASSERT_LACKS (text, "--source");
 }
 

@@ -40,6 +40,8 @@ add_arguments (const ObjectDraft *draft, yyjson_mut_val *container, const Contro
   draft_option (draft, args, "--token-file", job->has_token ? WORKER_TOKEN_DIR "/token" : NULL);
   draft_option (draft, args, "--staged-file", job->staged_file);
   draft_option (draft, args, "--staging-store", job->staged_file != NULL ? settings->staging_store : NULL);
+  draft_option (draft, args, "--staging-keys-dir",
+                job->staged_file != NULL && settings->artifacts_secret != NULL ? WORKER_ARTIFACTS_KEYS_DIR : NULL);
   draft_option (draft, args, "--registry", settings->registry);
   draft_option (draft, args, "--registry-ca-file",
                 settings->registry_ca_secret != NULL ? WORKER_REGISTRY_CA_DIR "/ca.crt" : NULL);
@@ -119,8 +121,10 @@ add_volumes (const ObjectDraft *draft, yyjson_mut_val *spec, yyjson_mut_val *con
   draft_volume (&volumes, "registry-ca", DRAFT_SECRET, settings->registry_ca_secret, WORKER_REGISTRY_CA_DIR);
   draft_volume (&volumes, "source-token", DRAFT_SECRET, auth, WORKER_TOKEN_DIR);
   draft_volume (&volumes, "sources-ca", DRAFT_CONFIG_MAP, settings->sources_ca_config_map, WORKER_SOURCES_CA_DIR);
-  if (job->staged_file != NULL)
-    draft_volume (&volumes, "artifacts-ca", DRAFT_SECRET, settings->artifacts_ca_secret, WORKER_ARTIFACTS_CA_DIR);
+  if (job->staged_file == NULL)
+    return;
+  draft_volume (&volumes, "artifacts-ca", DRAFT_SECRET, settings->artifacts_ca_secret, WORKER_ARTIFACTS_CA_DIR);
+  draft_volume (&volumes, "artifacts-keys", DRAFT_SECRET, settings->artifacts_secret, WORKER_ARTIFACTS_KEYS_DIR);
 }
 
 static void

@@ -11,6 +11,7 @@
 #define WORKER_TOKEN_DIR "/etc/ai-models/source-token"
 #define WORKER_SOURCES_CA_DIR "/etc/ai-models/sources-ca"
 #define WORKER_ARTIFACTS_CA_DIR "/etc/ai-models/artifacts-ca"
+#define WORKER_ARTIFACTS_KEYS_DIR "/etc/ai-models/artifacts-keys"
 
 /* What is to be published. Texts are borrowed. */
 typedef struct {

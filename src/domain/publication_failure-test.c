@@ -108,6 +108,8 @@ test_words (void)
       "HF_TOKEN (status 401)",
       "https://h/a/b is gated: accept its terms on its page, then name a Secret with a token of that account in "
       "spec.source.authSecretRef (status 401)" },
+    { "status 403; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+      "status 403; the module's bucket does not accept the module's keys" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (texts); i++)
     {

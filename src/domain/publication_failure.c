@@ -104,6 +104,7 @@ static const PublicationVeil phrases[] = {
     "it does not accept the module's login" },
   { "if the registry has a private certificate authority, name its certificate with --ca-file",
     "the module does not trust its certificate" },
+  { "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "the module's bucket does not accept the module's keys" },
   { "name the certificate authority of the mirror or proxy with SSL_CERT_FILE",
     "the module's settings must name the certificate authority of the mirror or proxy" },
 };

@@ -15,7 +15,8 @@
 
 typedef struct {
   const char *owner_kind, *owner_namespace, *owner_name, *owner_uid, *source, *revision, *token_file;
-  const char *staged_file, *staging_store, *registry, *registry_ca_file, *registry_login_dir, *repository;
+  const char *staged_file, *staging_store, *staging_keys_dir, *registry, *registry_ca_file, *registry_login_dir,
+    *repository;
   const char *namespace, *accounting, *termination_file, *log_level;
   guint64 owner_generation, capacity_limit;
   gboolean registry_plain_http;
@@ -37,6 +38,10 @@ static const Option options[] = {
   PUBLISH (staged_file, "staged-file", OPTION_TEXT, "NAME", NULL,
            "in place of --source: the file UID/NAME of the staging store"),
   PUBLISH (staging_store, "staging-store", OPTION_TEXT, "URL", NULL, "where uploads are staged"),
+  PUBLISH (
+    staging_keys_dir, "staging-keys-dir", OPTION_TEXT, "DIR", NULL,
+    "its keys as they are now, files accessKey and secretKey: one that refuses others ends this worker, for another "
+    "to begin with them"),
   PUBLISH (registry, "registry", OPTION_TEXT, "HOST", NULL, "the module's registry, HOST[:PORT]"),
   PUBLISH (registry_ca_file, "registry-ca-file", OPTION_TEXT, "FILE", NULL, "who vouches for its certificate"),
   PUBLISH (registry_plain_http, "registry-plain-http", OPTION_FLAG, NULL, NULL, "it speaks HTTP without TLS"),
@@ -113,6 +118,7 @@ run (Ctx *ctx, Cli *cli, gconstpointer data, const char *const *arguments, GErro
     .token_file = settings->token_file,
     .staged_file = settings->staged_file,
     .staging_store = settings->staging_store,
+    .staging_keys_dir = settings->staging_keys_dir,
     .registry_host = settings->registry,
     .registry_ca_file = settings->registry_ca_file,
     .registry_login_dir = settings->registry_login_dir,

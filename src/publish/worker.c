@@ -110,8 +110,10 @@ tell_end (Worker *self, const GError *problem, const char *reason, GError **erro
   gboolean is_failure = problem != NULL && reason != NULL;
   g_auto (WorkerResult) end = { .end = is_failure ? WORKER_HAS_FAILED : WORKER_WAS_INTERRUPTED,
                                 .reason = g_strdup (reason),
-                                .message = problem != NULL ? g_strdup (is_failure ? problem->message : INTERRUPTED)
-                                                           : NULL };
+                                .message = g_strdup (problem == NULL ? NULL
+                                                     : am_error_is (problem, AM_ERROR_CANCELLED)
+                                                       ? INTERRUPTED
+                                                       : problem->message) };
   worker_report_end (self->report, problem == NULL ? WORKER_COMPLETED : is_failure ? WORKER_FAILED : WORKER_RUNNING);
   return write_message (self->order->termination_file, problem == NULL ? &self->result : &end, error);
 }

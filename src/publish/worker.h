@@ -29,7 +29,7 @@ typedef struct {
   ModelOwner owner;
   gint64 owner_generation;
   const char *source_url, *revision, *token_file;
-  const char *staged_file, *staging_store;
+  const char *staged_file, *staging_store, *staging_keys_dir;
   const char *registry_host, *registry_ca_file, *registry_login_dir;
   gboolean registry_plain_http;
   const char *repository, *namespace;

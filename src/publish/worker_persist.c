@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "publish/staging_keys.h"
 
 #define TROUBLE_MAX_CHARS 400
+#define OTHER_KEYS "the keys of the module's bucket were changed"
 
 typedef struct {
   PublicationParty party;
@@ -55,6 +57,13 @@ wait_for_next (Ctx *ctx, Worker *self, Patience *patience, PublicationVerdict ve
   return ctx_sleep_ms (ctx, pause_ms, NULL);
 }
 
+/* The bucket refuses keys that are not the module's any more. This process cannot have others. */
+static gboolean
+is_outdated (const Worker *self, const GError *problem)
+{
+  return am_error_has_reason (problem, "StorageDenied") && staging_keys_are_old (self->order->staging_keys_dir);
+}
+
 gboolean
 worker_persist (Ctx *ctx, Worker *self, PublicationParty party, WorkerStep step, const char **out_reason,
                 GError **error)
@@ -69,6 +78,8 @@ worker_persist (Ctx *ctx, Worker *self, PublicationParty party, WorkerStep step,
           return TRUE;
         }
       PublicationVerdict verdict = publication_judge (problem, party);
+      if (is_outdated (self, problem))
+        return am_fail (error, AM_ERROR_ABORTED, NULL, OTHER_KEYS);
       g_autofree char *words = publication_words (problem->message, self->veils, WORKER_N_VEILS);
       gboolean may_help = verdict.action == PUBLICATION_TRY_AGAIN || verdict.action == PUBLICATION_TRY_SOME_MORE;
       if (may_help && !ctx_is_cancelled (ctx) && wait_for_next (ctx, self, &patience, verdict, problem, words))

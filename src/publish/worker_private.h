@@ -28,7 +28,7 @@ typedef struct {
 /* A step: does its work, or says why not. */
 typedef gboolean (*WorkerStep) (Ctx *ctx, Worker *self, GError **error);
 /* Does the step again and again while that may help (publication_judge), and tells of it. A failure's message is fit for the
- * status; its reason is the condition's, or NULL when the worker was told to end. */
+ * status; its reason is the condition's, or NULL when it is for another worker to go on. */
 gboolean worker_persist (Ctx *ctx, Worker *self, PublicationParty party, WorkerStep step, const char **out_reason,
                          GError **error);
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import hashlib
 import json
 import os
 import pathlib
@@ -132,6 +133,13 @@ class Bucket:
 
     def content(self, key):
         return self.server.client().get_object(Bucket=self.name, Key=key)["Body"].read()
+
+    def sha256(self, key):
+        """Of an object of any size."""
+        digest = hashlib.sha256()
+        for block in self.server.client().get_object(Bucket=self.name, Key=key)["Body"].iter_chunks(1 << 20):
+            digest.update(block)
+        return digest.hexdigest()
 
     def remove(self):
         """With all that is in it; its place on the disk is free at once."""

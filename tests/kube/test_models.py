@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import deployment
+from harness import deployment, kube_api
 from servers import families
 
 from . import models
@@ -166,6 +166,25 @@ def test_a_token_without_rights(module, token, words):
     model = module.apply({"url": models.url(repository), "authSecretRef": {"name": "hub"}}, namespace=namespace)
     message = models.failed(model, "PublicationFailed", *words)
     assert token not in message
+    models.gone(model)
+
+
+def test_a_token_that_is_changed_while_its_worker_runs(module):
+    """The hub takes the old one no more: the worker is started again with the new one."""
+    repository, namespace = models.add_repository(module, private=True, readers=("hf_good",)), module.new_namespace()
+    module.hub.tokens["hf_new"] = "someone"
+    models.secret(module.api, namespace, "hf_good")
+
+    def rotate():
+        module.api.patch({"kind": "Secret", "metadata": {"name": "hub", "namespace": namespace}}, {"data": {"token": base64.b64encode(b"hf_new").decode()}})
+        module.hub.repositories[repository].readers = {"hf_new"}
+
+    module.hub.fail("large", call=rotate, status=403)  # the link is over: another is asked for, with the token
+    model = module.apply({"url": models.url(repository), "authSecretRef": {"name": "hub"}}, namespace=namespace)
+    told = model.wait_reason("Pending", timeout=30)
+    model.wait_phase("Ready")
+    assert any("the token in Secret hub was changed; it is started again" in (kube_api.condition(state, "ArtifactResolved") or ("",) * 3)[2]
+               for state in model.states), told
     models.gone(model)
 
 
@@ -513,6 +532,23 @@ def test_watches_that_are_dropped_and_events_that_are_forgotten(module, cluster)
     model.wait_phase("Ready")
     proxy.cut_watches("410")
     models.gone(model)
+
+
+def test_etcd_is_compacted_under_a_watch(module, cluster):
+    """Watches go on; those that begin again where etcd has forgotten are told so, and all is listed anew."""
+    module.hub.fail("large", times=2, slow=1)
+    first, proxy = module.apply({"url": models.url(models.add_repository(module))}), module.controllers[0].proxy
+    module.runner.wait_running(first.uid)
+    cluster.compact()
+    first.wait_phase("Ready")
+    mark, wanted = proxy.mark(), {"list models", "list clustermodels"}
+    cluster.compact()
+    cluster.restart_api_server(signal.SIGKILL)
+    second = module.apply({"url": models.url(models.add_repository(module))})
+    second.wait(lambda: wanted <= set(proxy.counted(mark, lambda request: request.verb == "list")))
+    second.wait_phase("Ready")
+    models.gone(first)
+    models.gone(second)
 
 
 def test_a_clock_that_jumps(module):

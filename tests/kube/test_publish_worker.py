@@ -526,6 +526,26 @@ def test_refused_uploads(job, staging, tmp_path):
     failure(job(staged=(staging.url, "gone.gguf")), "gone.gguf is gone")
 
 
+def rotated_keys(job, bucket, place, data, folder):
+    """The bucket refuses the keys that a worker began with: it waits, and makes way for another once there are new ones."""
+    keys = folder / "keys"
+    keys.mkdir()
+    old = bucket.environment(secret="old")
+
+    def write(environment):
+        (keys / "accessKey").write_text(environment["AWS_ACCESS_KEY_ID"])
+        (keys / "secretKey").write_text(environment["AWS_SECRET_ACCESS_KEY"])
+
+    write(old)
+    work = job(staged=(place.url, "m.tar"), env=old, options=("--staging-keys-dir", keys))
+    place.put(f"{work.uid}/m.tar", data)
+    work.start().trouble("the module's bucket does not accept the module's keys", "again in", timeout=30)
+    write(bucket.environment())
+    assert work.wait(1) == {"interrupted": {"message": "the keys of the module's bucket were changed"}}
+    work.env = bucket.environment()
+    assert "result" in work.run()
+
+
 def test_staged_in_a_bucket(job, tmp_path):
     (tmp_path / "weed").mkdir()
     with buckets.SeaweedFS(tmp_path / "weed") as server:
@@ -537,6 +557,7 @@ def test_staged_in_a_bucket(job, tmp_path):
         text = work.trouble("again in", timeout=30)
         assert "wrong" not in text and work.uid not in text, text
         work.process.kill()
+        rotated_keys(job, bucket, place, packed(folder, "tar"), tmp_path)
         work = staged(job, place, "m.tar", packed(folder, "tar"))
         server.stop()
         work.start()

@@ -831,13 +831,29 @@ def test_the_loop_is_the_same_in_both_languages():
     assert len(documented_loop("en").splitlines()) <= 12
 
 
+# `make soak-upload` sends more, in parts as they are documented.
+LOOP_MIB, LOOP_PART_MIB = (int(os.environ.get(f"AI_MODELS_TESTS_{name}_MIB", usual)) for name, usual in (("UPLOAD", "49"), ("PART", "5")))
+
+
+def loop_file(path):
+    """A GGUF file of LOOP_MIB and a little more, with something of its own at each MiB and holes between."""
+    with path.open("wb") as file:
+        file.write(GGUF)
+        for mib in range(LOOP_MIB):
+            file.seek(mib * MIB + len(GGUF))
+            file.write(os.urandom(64))
+        file.truncate(LOOP_MIB * MIB + 17)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def test_documented_loop(gateway, api, weed, bucket, tmp_path, start):
     """Interrupted at nine tenths by a line that breaks, run again: only the rest is sent."""
-    file = tmp_path / "my-model.gguf"
-    file.write_bytes(GGUF + os.urandom(49 * MIB + 17))
+    file, n_parts = tmp_path / "my-model.gguf", LOOP_MIB // LOOP_PART_MIB + 1
+    sha256, broken = loop_file(file), n_parts * 9 // 10 + 1
     script = documented_loop("en")
     assert "part=$((64 << 20))" in script
-    script = script.replace("part=$((64 << 20))", "part=$((5 << 20))").replace("--retry 9", "--retry 1 --retry-delay 0")
+    script = script.replace("part=$((64 << 20))", f"part=$(({LOOP_PART_MIB} << 20))").replace("--retry 9", "--retry 1 --retry-delay 0")
     session, sent = uploads.Session(api, expectedSizeBytes=file.stat().st_size), []
     with buckets.Proxy(weed) as proxy:
         through = start(store=bucket.store("raw", proxy.url))
@@ -846,26 +862,26 @@ def test_documented_loop(gateway, api, weed, bucket, tmp_path, start):
             number = re.search(r"partNumber=(\d+)", path)
             if method == "PUT" and number:
                 sent.append(int(number[1]))
-                if len(sent) >= 10:
+                if len(sent) >= broken:
                     return "half"
             return None
 
         def run():
-            return subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            return subprocess.run(["bash", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 + LOOP_MIB,
                                   env={**os.environ, "FILE": str(file), "URL": through.url + session.path, "TOKEN": session.token})
 
         proxy.fault = fault
         done = run()
-        assert done.returncode != 0 and sent == [*range(1, 11), *[10] * (len(sent) - 10)], (done.stderr, sent)
+        assert done.returncode != 0 and sent == [*range(1, broken + 1), *[broken] * (len(sent) - broken)], (done.stderr, sent)
         info = json.loads(call(gateway, session)[2])
-        assert info["uploadedSizeBytes"] == 45 * MIB and len(info["multipart"]["uploadedParts"]) == 9
+        assert info["uploadedSizeBytes"] == (broken - 1) * LOOP_PART_MIB * MIB and len(info["multipart"]["uploadedParts"]) == broken - 1
         session.change({"upload-expires-at": uploads.rfc3339(60)})  # it took a while
         proxy.fault, before = lambda n, method, path: sent.append(int(re.search(r"partNumber=(\d+)", path)[1])) if "partNumber=" in path else None, len(sent)
         done = run()
     assert done.returncode == 0 and done.stdout == "upload staged\n", done.stderr
-    assert sent[before:] == [10]
+    assert sent[before:] == [*range(broken, n_parts + 1)]
     assert int(session.data()["uploadedSizeBytes"]) == file.stat().st_size
-    assert content(bucket, session) == file.read_bytes()
+    assert bucket.sha256("raw/" + json.loads(session.data()["stagedHandle"])["key"]) == sha256
 
 
 # At the very end
