@@ -54,7 +54,9 @@ serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *who
       && (metrics = model_metrics_start (ctx, client, models, &measured, error)) == NULL)
     return FALSE;
   am_log_info (ctx, "listening", "address", server.listen_address, NULL);
-  return leader_run (ctx, client, &leader, model_controller_lead, models, error);
+  const LeaderWork works[] = { { model_controller_lead, models }, { delivery_part_lead, delivery } };
+  LeaderWorks all = { works, delivery != NULL ? 2 : 1 };
+  return leader_run (ctx, client, &leader, leader_work_together, &all, error);
 }
 
 static gboolean

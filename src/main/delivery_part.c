@@ -1,11 +1,12 @@
 #include "main/delivery_part.h"
 
-#include "controllers/delivery_caches.h"
+#include "controllers/delivery_controller.h"
 #include "controllers/storage_readiness.h"
 
 struct DeliveryPart {
   DeliveryCaches *caches;
   StorageReadiness *readiness;
+  DeliveryController *workloads;
   MetricsSource metrics[1];
 };
 
@@ -16,6 +17,7 @@ delivery_part_start (Ctx *ctx, KubeClient *client, const ControllerOptions *opti
   g_autoptr (DeliveryPart) self = g_new0 (DeliveryPart, 1);
   self->caches = delivery_caches_new (ctx, client, settings, models);
   self->readiness = storage_readiness_start (ctx, self->caches);
+  self->workloads = delivery_controller_new (ctx, self->caches);
   self->metrics[0] = (MetricsSource){ storage_readiness_append, self->readiness, FALSE };
   return g_steal_pointer (&self);
 }
@@ -25,6 +27,7 @@ delivery_part_free (DeliveryPart *self)
 {
   if (self == NULL)
     return;
+  delivery_controller_free (self->workloads);
   storage_readiness_free (self->readiness);
   delivery_caches_free (self->caches);
   g_free (self);
@@ -34,6 +37,13 @@ gboolean
 delivery_part_is_ready (DeliveryPart *self, GError **error)
 {
   return self == NULL || delivery_caches_are_ready (self->caches, error);
+}
+
+gboolean
+delivery_part_lead (Ctx *term, gpointer data, GError **error)
+{
+  DeliveryPart *self = data;
+  return delivery_controller_lead (term, self->workloads, error);
 }
 
 const MetricsSource *

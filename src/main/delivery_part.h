@@ -16,5 +16,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (DeliveryPart, delivery_part_free)
 /* Whether its caches are filled; UNAVAILABLE names one that is not. NULL is ready. */
 gboolean delivery_part_is_ready (DeliveryPart *self, GError **error);
 
+/* What the leader does for it. A LeaderFunc. */
+gboolean delivery_part_lead (Ctx *term, gpointer self, GError **error);
+
 /* What of it is measured; owned by it. NULL has nothing. */
 const MetricsSource *delivery_part_metrics (DeliveryPart *self, gsize *out_n);
