@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -109,7 +110,7 @@ func must(err error) {
 	}
 }
 
-func newManager(namespace, metrics string, qps float64, resync time.Duration) (ctrl.Manager, error) {
+func newManager(namespace, metrics string, qps float64, resync time.Duration, delivers bool) (ctrl.Manager, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	must(err)
 	config.QPS, config.Burst = 20, 30 // what ctrl.GetConfig sets
@@ -137,6 +138,13 @@ func newManager(namespace, metrics string, qps float64, resync time.Duration) (c
 	if resync > 0 {
 		options.Cache.SyncPeriod = &resync
 	}
+	if delivers { // the same watches as the controller's
+		by := options.Cache.ByObject
+		waiting := fields.OneTermEqualSelector("status.phase", "Pending")
+		by[&corev1.Pod{}] = cache.ByObject{Namespaces: map[string]cache.Config{namespace: {LabelSelector: ours}, cache.AllNamespaces: {FieldSelector: waiting}}}
+		by[&corev1.PersistentVolumeClaim{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{prefix + "shared-pvc": "true"})}
+		by[&batchv1.Job{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": "ai-models-materializer"})}
+	}
 	return ctrl.NewManager(config, options)
 }
 
@@ -146,9 +154,10 @@ func main() {
 	create := flag.Bool("create", false, "make worker Pods")
 	qps := flag.Float64("qps", 0, "requests a second; 0: controller-runtime's own 20, negative: without limit")
 	resync := flag.Duration("resync", 0, "how often all is looked at anew; 0: controller-runtime's own 10 hours")
+	delivers := flag.Bool("delivery", false, "follow workloads, too")
 	flag.Parse()
 	ctrl.SetLogger(zap.New())
-	manager, err := newManager(*namespace, *metrics, *qps, *resync)
+	manager, err := newManager(*namespace, *metrics, *qps, *resync, *delivers)
 	must(err)
 	for _, one := range []*reconciler{
 		{kind: "Model", newObject: func() client.Object { return &Model{} }, status: func(o client.Object) *ModelStatus { return &o.(*Model).Status }},
@@ -160,6 +169,9 @@ func main() {
 			Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ownerOf(one.kind))).
 			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(ownerOf(one.kind))).
 			Complete(one))
+	}
+	if *delivers {
+		must(addDelivery(manager))
 	}
 	must(manager.Start(ctrl.SetupSignalHandler()))
 }
