@@ -20,12 +20,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import controller_measures  # noqa: E402
 import data  # noqa: E402
+import delivery_measures  # noqa: E402
 import hub_measures  # noqa: E402
 import measures  # noqa: E402
 from harness import tools  # noqa: E402
 from measures import OURS, PEER  # noqa: E402
 
-MEASURES = measures.MEASURES + hub_measures.MEASURES + controller_measures.MEASURES
+MEASURES = measures.MEASURES + hub_measures.MEASURES + controller_measures.MEASURES + delivery_measures.MEASURES
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
@@ -98,9 +99,10 @@ HEADINGS = {
     "ru": ("Мера", "С чем сравнено", "У нас", "У них", "Единица", "Отношение", "Порог", "Выполнено", "да", "нет"),
 }
 UNITS_RU = {"CPU-s/GiB": "с процессора/ГиБ", "s": "с", "ms": "мс", "MiB": "МиБ", "of logical": "от логического",
-            "requests/GiB": "запросов/ГиБ", "requests": "запросов", "writes": "записей"}
+            "requests/GiB": "запросов/ГиБ", "requests": "запросов", "writes": "записей", "ReplicaSets": "ReplicaSet"}
 PEERS_RU = {f"{controller_measures.RUNTIME}, create only": f"{controller_measures.RUNTIME}, только создание",
-            "ours, 16 of 256 MiB": "мы сами, 16 по 256 МиБ", "ours, 2 GiB": "мы сами, 2 ГиБ", "full copy": "полная копия"}
+            "ours, 16 of 256 MiB": "мы сами, 16 по 256 МиБ", "ours, 2 GiB": "мы сами, 2 ГиБ", "full copy": "полная копия",
+            "the documented behaviour": "описанное поведение"}
 
 
 def markdown(results, language):

@@ -131,8 +131,8 @@ def ours_command(program, folder, port, registry, options):
 class Controller(servers.Server):
     """One of the two, as a process. Its lease is its own."""
 
-    def __init__(self, side, plane, folder, program=None, registry="127.0.0.1:9", options=(), env=None):
-        self.side = side
+    def __init__(self, side, plane, folder, program=None, registry="127.0.0.1:9", options=(), env=None, n_controllers=2):
+        self.side, self.n_controllers = side, n_controllers  # of the peer: one for each kind
         port = servers.free_port()
         if side == OURS:
             command = ours_command(program or tools.program(), folder, port, registry, options)
@@ -153,7 +153,7 @@ class Controller(servers.Server):
     def leads(self):
         """With its caches full."""
         if self.side == PEER:
-            return self.log.read_text().count('"Starting workers"') == 2  # one controller for each kind
+            return self.log.read_text().count('"Starting workers"') == self.n_controllers
         with contextlib.suppress(OSError):
             return '"leading"' in self.log.read_text() and self.request("GET", "/readyz", timeout=5)[0] == 200
         return False

@@ -1,0 +1,275 @@
+"""What the controller costs and how fast it is where workloads ask for models, against the same controller-runtime program, which
+follows them, too."""
+
+import base64
+import contextlib
+import json
+import re
+import subprocess
+import time
+
+import model_objects
+import module
+import workload_objects
+from controller_measures import RUNTIME, WINDOW
+from harness import control_plane, kube_api, servers, tools
+from measures import MIB, Measure
+
+OURS, PEER = module.OURS, module.PEER
+WEBHOOK, PATH = "workloaddelivery.ai-models.deckhouse.io", "/mutate-ai-deckhouse-io-workload-delivery"
+ACCOUNT_OPTIONS = ["--delivery", "SharedPVC", "--account", module.USER]
+GATE = model_objects.PREFIX + "model-delivery"
+CATCHING_UP = 900  # s that the controller may take to deliver to all
+
+
+def sizes(bench):
+    """Models, workloads, seconds to come to rest, seconds of idleness, workloads in a burst, applications of one manifest."""
+    return (10, 50, 2, 3, 30, 2) if bench.data.quick else (200, 5000, 20, WINDOW, 1000, 10)
+
+
+class Plane(module.Plane):
+    """An API server with Ready Models whose files lie on claims, the controllers of Deployments, and the webhook registered for ours."""
+
+    def start(self):
+        super().start()
+        workload_objects.make_class(self.api)
+        self.webhook_port = servers.free_port()
+        self.webhook_pair = self.authority.issue("webhook", "/CN=webhook", "IP:127.0.0.1")
+        self.salt = self.folder / "salt"
+        self.salt.write_text("benchmark")
+        self.manager = control_plane.Process([*self.controller_manager_command(), "--controllers=deployment-controller,replicaset-controller,daemonset-controller",
+                                              "--kube-api-qps=1000", "--kube-api-burst=2000"], self.folder / "kube-controller-manager.log")
+        self.manager.start()
+        return self
+
+    def stop(self):
+        if hasattr(self, "manager"):
+            self.manager.stop()
+        super().stop()
+
+    def options(self):
+        """More of our controller's."""
+        return [*ACCOUNT_OPTIONS, "--grant-salt-file", self.salt, "--webhook-listen", f"127.0.0.1:{self.webhook_port}",
+                "--tls-cert", self.webhook_pair[0], "--tls-key", self.webhook_pair[1]]
+
+    def register_webhook(self):
+        """As the chart does, by an address."""
+        rules = [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": resources, "scope": "Namespaced"}
+                 for group, resources in (("apps", ["deployments", "statefulsets", "daemonsets"]), ("batch", ["cronjobs"]))]
+        asks = " || ".join(f"'{model_objects.PREFIX}{name}' in object.metadata.annotations" for name in ("model", "clustermodel"))
+        authority = base64.b64encode(self.authority.certificate.read_bytes()).decode()
+        self.api.create({"kind": "MutatingWebhookConfiguration", "metadata": {"name": "ai-models-workload-delivery"}, "webhooks": [{
+            "name": WEBHOOK, "clientConfig": {"url": f"https://127.0.0.1:{self.webhook_port}{PATH}", "caBundle": authority}, "rules": rules,
+            "matchConditions": [{"name": "asks-for-models", "expression": f"has(object.metadata.annotations) && ({asks})"}],
+            "failurePolicy": "Fail", "timeoutSeconds": 2, "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
+        time.sleep(2)  # the API server follows its configuration a little later
+
+    def remove_webhook(self):
+        self.api.delete({"kind": "MutatingWebhookConfiguration", "metadata": {"name": "ai-models-workload-delivery"}})
+
+    def writes(self):
+        """Of both controllers."""
+        return sum(event["verb"] in ("create", "update", "patch", "delete") for event in self.requests(module.USER))
+
+    def undelivered(self):
+        """Names of the workloads that still lack something."""
+        return [one["metadata"]["name"] for kind in sorted(set(workload_objects.KINDS)) for one in self.api.list(kind) if not is_delivered(one)]
+
+    def wait_quiet(self, seconds=5):
+        """Until nothing was written for so long."""
+        writes, since, end = self.writes(), time.monotonic(), time.monotonic() + CATCHING_UP
+        while time.monotonic() - since < seconds:
+            assert time.monotonic() < end, "the controller goes on writing"
+            time.sleep(0.5)
+            if (now := self.writes()) != writes:
+                writes, since = now, time.monotonic()
+
+
+def template_of(thing):
+    spec = thing["spec"]
+    return spec["jobTemplate"]["spec"]["template"] if thing["kind"] == "CronJob" else spec["template"]
+
+
+def is_delivered(thing):
+    template = template_of(thing)
+    annotations, gates = template["metadata"].get("annotations", {}), template["spec"].get("schedulingGates", [])
+    return model_objects.PREFIX + "resolved-models" in annotations and not gates and f"{GATE}-cleanup" in thing["metadata"].get("finalizers", [])
+
+
+def delivering(bench, plane, scratch, *options):
+    """Ours, leading, with its webhook."""
+    controller = module.Controller(OURS, plane, scratch, bench.program, options=[*plane.options(), *options])
+    controller.wait_leading()
+    return controller
+
+
+# Steady state
+
+
+def plane_of(bench):
+    """An API server with workloads that all have their models, for the rest of the run. Our own controller brings them there."""
+    if "delivered" not in bench.planes:
+        n_models, n_workloads, *_ = sizes(bench)
+        objects, folder = module.objects_of(bench.data, n_models), bench.folder / "plane-delivered"
+        bench.clean(folder)
+        bench.stores["plane-delivered"] = folder
+        plane = bench.planes["delivered"] = bench.stack.enter_context(Plane(folder, objects))
+        workload_objects.make_claims(plane.api)
+        with bench.scratch() as scratch, delivering(bench, plane, scratch) as controller:
+            plane.register_webhook()
+            workload_objects.at_once(lambda i: plane.api.create(workload_objects.workload(i, n_models)), range(n_workloads))
+            plane.api.wait(lambda: f"all have their models, but {plane.undelivered()[:5]}", lambda: not plane.undelivered(), CATCHING_UP, 2)
+            plane.wait_quiet()
+            controller.stop()
+        plane.remove_webhook()
+        plane.manager.stop()
+    return bench.planes["delivered"]
+
+
+def following(bench, side, plane, scratch, *options):
+    """A controller that follows workloads, leads, and has nothing to do any more."""
+    more = plane.options() if side == OURS else ["--delivery"]
+    controller = module.Controller(side, plane, scratch, bench.program, options=[*more, *options], n_controllers=2 if side == OURS else 6)
+    controller.wait_leading()
+    time.sleep(sizes(bench)[2])
+    return controller
+
+
+def memory(bench, side):
+    plane = plane_of(bench)
+    with bench.scratch() as scratch, following(bench, side, plane, scratch) as controller:
+        value = controller.rss() / MIB
+        bench.note(side, **{f"delivery_{key}_mib": controller.memory(name) / MIB
+                            for key, name in (("anonymous", "RssAnon"), ("of_files", "RssFile"), ("peak", "VmHWM"))})
+        controller.stop()
+    return {"delivery-rss": value}
+
+
+def idle(bench, side):
+    """Both at the same time."""
+    if side == OURS:
+        bench.idle_delivery = idle_both(bench)
+    return bench.idle_delivery[side]
+
+
+def idle_both(bench):
+    plane, seconds = plane_of(bench), sizes(bench)[3]
+    more = {OURS: ["--sweep-interval-s", 86400, "--inventory-interval-s", 60], PEER: ["--resync", f"{seconds * 2 // 3}s"]}
+    with bench.scratch() as scratch, contextlib.ExitStack() as stack:
+        both = {side: stack.enter_context(following(bench, side, plane, scratch, *options)) for side, options in more.items()}
+        writes, before = plane.writes(), {side: controller.cpu_nanoseconds() for side, controller in both.items()}
+        time.sleep(seconds)
+        cpu = {side: (controller.cpu_nanoseconds() - before[side]) / 1e9 for side, controller in both.items()}
+        writes = plane.writes() - writes
+        for controller in both.values():
+            controller.stop()
+    return {side: {"delivery-idle-cpu": cpu[side], "delivery-idle-writes": writes} for side in both}
+
+
+# Admission
+
+
+def admissions(plane):
+    """What the API server counted of the webhook's answers: [(seconds, answers that took no longer)]."""
+    text, counts = plane.api.raw("GET", "/metrics")[1].decode(), {}
+    for labels, count in re.findall(r"^apiserver_admission_webhook_admission_duration_seconds_bucket\{(.*)\} (\S+)$", text, re.MULTILINE):
+        if f'name="{WEBHOOK}"' in labels:
+            limit = float(re.search(r'le="([^"]+)"', labels)[1])
+            counts[limit] = counts.get(limit, 0) + int(float(count))
+    return sorted(counts.items())
+
+
+def quantile(buckets, share):
+    """As Prometheus reads it from a histogram: between the limits of a bucket answers are thought to lie evenly."""
+    wanted, below, below_count = share * buckets[-1][1], 0.0, 0
+    for limit, count in buckets:
+        if count >= wanted:
+            return limit if limit == float("inf") else below + (limit - below) * (wanted - below_count) / (count - below_count)
+        below, below_count = limit, count
+    raise AssertionError("no bucket holds them all")
+
+
+def admission(bench, _side):
+    """Of the models every second one is there already, so that both answers are needed: models at once, and the gate."""
+    n_models, n_burst = sizes(bench)[0], sizes(bench)[4]
+    with bench.scratch() as scratch, Plane(scratch / "plane", module.objects_of(bench.data, n_models)) as plane:
+        workload_objects.make_claims(plane.api)
+        with delivering(bench, plane, scratch) as controller:
+            plane.register_webhook()
+            for index in range(0, n_models, 2):
+                plane.api.create(workload_objects.workload(index, n_models, "Deployment", f"first-{index}"))
+            plane.api.wait(lambda: f"the first have their models, but {plane.undelivered()[:5]}", lambda: not plane.undelivered(), 120, 1)
+            before, seconds = dict(admissions(plane)), []
+
+            def apply(index):
+                begin = time.monotonic()
+                plane.api.create(workload_objects.workload(index, n_models))  # fails when it is refused
+                seconds.append(time.monotonic() - begin)
+
+            workload_objects.at_once(apply, range(n_burst))
+            buckets = [(limit, count - before.get(limit, 0)) for limit, count in admissions(plane)]
+            bench.note(OURS, admission_buckets=buckets, admission_create_p99_ms=1000 * sorted(seconds)[len(seconds) * 99 // 100],
+                       admission_cpu_seconds=controller.cpu_seconds())
+            controller.stop()
+    assert buckets[-1][1] >= n_burst, buckets
+    return {"admission-p99": 1000 * quantile(buckets, 0.99)}
+
+
+# GitOps
+
+
+def kubectl(plane, thing, *arguments):
+    subprocess.run([tools.kubernetes("kubectl"), "--kubeconfig", plane.kubeconfig, *arguments, "--filename", "-"], check=True,
+                   input=json.dumps(thing).encode(), stdout=subprocess.DEVNULL)
+
+
+APPLIED_BY = {
+    "kubectl": ["apply"],
+    "flux": ["apply", "--server-side", "--field-manager=kustomize-controller", "--force-conflicts"],
+    "argocd": ["apply", "--server-side", "--field-manager=argocd-controller", "--force-conflicts"],
+    "replaced": ["replace"],
+}
+
+
+def replica_sets(plane, thing):
+    labels = f"app.kubernetes.io/name={thing['metadata']['name']}"
+    return {one["metadata"]["uid"] for one in plane.api.list("ReplicaSet", thing["metadata"]["namespace"], labels)}
+
+
+def reapply(bench, _side):
+    """A Deployment for each way of applying, every one applied again and again as it was written."""
+    n_models, n_times = sizes(bench)[0], sizes(bench)[5]
+    with bench.scratch() as scratch, Plane(scratch / "plane", module.objects_of(bench.data, n_models)) as plane:
+        workload_objects.make_claims(plane.api)
+        with delivering(bench, plane, scratch) as controller:
+            plane.register_webhook()
+            things = {}
+            for index, (way, arguments) in enumerate(APPLIED_BY.items()):
+                thing = things[way] = workload_objects.workload(index, n_models, "Deployment", way)
+                thing["metadata"]["annotations"].pop("kubectl.kubernetes.io/last-applied-configuration")
+                kubectl(plane, thing, *(["create"] if way == "replaced" else arguments))
+            plane.api.wait("all have their models", lambda: not plane.undelivered(), 120, 0.5)
+            plane.wait_quiet()
+            before = {way: replica_sets(plane, thing) for way, thing in things.items()}
+            for _ in range(n_times):
+                for way, thing in things.items():
+                    kubectl(plane, thing, *APPLIED_BY[way])
+            plane.wait_quiet()
+            more = {way: len(replica_sets(plane, thing) - before[way]) for way, thing in things.items()}
+            assert not plane.undelivered()
+            controller.stop()
+    bench.note(OURS, reapply_by_way=more)
+    return {"reapply-revisions": max(more.values())}
+
+
+MEASURES = [
+    Measure("delivery-rss", memory, "MiB", 0.2, "controller RSS, 5,000 workloads that have their models", "память контроллера (RSS), 5000 нагрузок со своими моделями",
+            RUNTIME, 3),
+    Measure("delivery-idle-cpu", idle, "s", 0.2, "controller CPU, 10 idle minutes, 5,000 workloads", "процессор контроллера, 10 минут без дела, 5000 нагрузок",
+            RUNTIME, 1),
+    Measure("delivery-idle-writes", idle, "writes", 0, "writes meanwhile", "записей за это время", RUNTIME, 1, alone=True),
+    Measure("admission-p99", admission, "ms", 50, "admission of 1,000 workloads in a burst, p99, none refused",
+            "приём 1000 нагрузок разом, p99, без отказов", RUNTIME, 3, alone=True),
+    Measure("reapply-revisions", reapply, "ReplicaSets", 0, "ReplicaSets after 10 GitOps applications of an unchanged Deployment, beyond the first",
+            "новых ReplicaSet после 10 применений неизменного Deployment из GitOps", "the documented behaviour", 1, fixed_peer=10),
+]
