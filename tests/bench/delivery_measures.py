@@ -6,13 +6,14 @@ import contextlib
 import json
 import re
 import subprocess
+import threading
 import time
 
 import model_objects
 import module
 import workload_objects
 from controller_measures import RUNTIME, WINDOW
-from harness import control_plane, kube_api, servers, tools
+from harness import control_plane, delivery_plane, servers, tools
 from measures import MIB, Measure
 
 OURS, PEER = module.OURS, module.PEER
@@ -38,7 +39,7 @@ class Plane(module.Plane):
         self.salt = self.folder / "salt"
         self.salt.write_text("benchmark")
         self.manager = control_plane.Process([*self.controller_manager_command(), "--controllers=deployment-controller,replicaset-controller,daemonset-controller",
-                                              "--kube-api-qps=1000", "--kube-api-burst=2000"], self.folder / "kube-controller-manager.log")
+                                              "--kube-api-qps=1000", "--kube-api-burst=2000", "--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20"], self.folder / "kube-controller-manager.log")
         self.manager.start()
         return self
 
@@ -74,6 +75,10 @@ class Plane(module.Plane):
     def undelivered(self):
         """Names of the workloads that still lack something."""
         return [one["metadata"]["name"] for kind in sorted(set(workload_objects.KINDS)) for one in self.api.list(kind) if not is_delivered(one)]
+
+    def has_replica_sets(self):
+        owners = {one["metadata"]["ownerReferences"][0]["uid"] for one in self.api.list("ReplicaSet")}
+        return all(one["metadata"]["uid"] in owners for one in self.api.list("Deployment"))
 
     def wait_quiet(self, seconds=5):
         """Until nothing was written for so long."""
@@ -119,6 +124,7 @@ def plane_of(bench):
             plane.register_webhook()
             workload_objects.at_once(lambda i: plane.api.create(workload_objects.workload(i, n_models)), range(n_workloads))
             plane.api.wait(lambda: f"all have their models, but {plane.undelivered()[:5]}", lambda: not plane.undelivered(), CATCHING_UP, 2)
+            plane.api.wait("each Deployment has its ReplicaSet", plane.has_replica_sets, CATCHING_UP, 2)
             plane.wait_quiet()
             controller.stop()
         plane.remove_webhook()
@@ -215,6 +221,49 @@ def admission(bench, _side):
     return {"admission-p99": 1000 * quantile(buckets, 0.99)}
 
 
+# From bound to running
+
+
+class Moments:
+    """When the API server told of what, the first time each."""
+
+    def __init__(self, api, namespace):
+        self.api, self.namespace, self.seen, self.watches = api, namespace, {}, []
+
+    def follow(self, kind):
+        watch = self.api.watch(kind, self.namespace)
+        self.watches.append(watch)
+        for _, thing in watch:
+            is_copy = thing["metadata"].get("labels", {}).get("app.kubernetes.io/name") == "ai-models-materializer"
+            self.seen.setdefault(("copy" if is_copy else kind, thing.get("status", {}).get("phase")), time.monotonic())
+
+    def __enter__(self):
+        for kind in ("PersistentVolumeClaim", "Pod"):
+            threading.Thread(target=self.follow, args=(kind,), daemon=True).start()
+        time.sleep(0.5)
+        return self
+
+    def __exit__(self, *_):
+        for watch in self.watches:
+            watch.close()
+
+
+def bound_to_running(bench, _side):
+    """The copy is a process that runs as kubelet would run it: from its start to its end is what is taken off."""
+    with bench.scratch() as scratch, control_plane.ControlPlane(scratch / "plane") as plane, \
+            delivery_plane.DeliveryPlane(plane, scratch / "module") as delivery:
+        namespace = delivery.new_namespace()
+        model = delivery.model("m", namespace, size=64 * MIB)
+        with Moments(delivery.api, namespace) as moments:
+            workload = delivery.workload("Deployment", namespace, ["m"], replicas=3)
+            workload.wait_running([model], 3)
+            seen = moments.seen
+    copy = seen["copy", "Succeeded"] - seen["copy", "Running"]
+    all_of_it = seen["Pod", "Running"] - seen["PersistentVolumeClaim", "Bound"]
+    bench.note(OURS, bound_to_running_s=all_of_it, copy_s=copy)
+    return {"bound-to-running": all_of_it - copy}
+
+
 # GitOps
 
 
@@ -270,6 +319,8 @@ MEASURES = [
     Measure("delivery-idle-writes", idle, "writes", 0, "writes meanwhile", "записей за это время", RUNTIME, 1, alone=True),
     Measure("admission-p99", admission, "ms", 50, "admission of 1,000 workloads in a burst, p99, none refused",
             "приём 1000 нагрузок разом, p99, без отказов", RUNTIME, 3, alone=True),
+    Measure("bound-to-running", bound_to_running, "s", 3, "Model Ready and claim bound → Pods running, beyond the copy itself",
+            "от готовой Model и связанного тома до работающих подов сверх самого копирования", RUNTIME, 3, alone=True),
     Measure("reapply-revisions", reapply, "ReplicaSets", 0, "ReplicaSets after 10 GitOps applications of an unchanged Deployment, beyond the first",
             "новых ReplicaSet после 10 применений неизменного Deployment из GitOps", "the documented behaviour", 1, fixed_peer=10),
 ]
