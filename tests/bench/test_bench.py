@@ -17,9 +17,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "tools")]
 import bench  # noqa: E402
 import controller_measures  # noqa: E402
 import data  # noqa: E402
+import delivery_measures  # noqa: E402
 import far_hub  # noqa: E402
 import make_weights  # noqa: E402
 import measures  # noqa: E402
+import workload_objects  # noqa: E402
 from harness import clients, tools  # noqa: E402
 
 MEASURE = measures.MEASURES[0]
@@ -128,8 +130,22 @@ def test_percentile(n, percent, value):
     assert controller_measures.percentile(reversed(list(range(1, n + 1))), percent) == value
 
 
+@pytest.mark.parametrize(("counts", "share", "value"), [
+    ([100, 100, 100], 0.99, 0.00495), ([0, 100, 100], 0.5, 0.015), ([90, 100, 100], 0.99, 0.023), ([0, 0, 100], 0.5, math.inf)])
+def test_quantile_of_a_histogram(counts, share, value):
+    assert delivery_measures.quantile(list(zip((0.005, 0.025, math.inf), counts)), share) == pytest.approx(value)
+
+
+def test_workloads_are_of_all_kinds_and_ask_for_models_of_their_namespace():
+    made = [workload_objects.workload(i, 20) for i in range(100)]
+    assert {one["kind"] for one in made} == set(workload_objects.KINDS) and len({one["metadata"]["name"] for one in made}) == 100
+    for one in made:
+        names = one["metadata"]["annotations"][workload_objects.PREFIX + "model"].split(",")
+        assert {workload_objects.model_objects.namespace_of(int(name.removeprefix("model-"))) for name in names} == {one["metadata"]["namespace"]}
+
+
 def test_measures_run(tmp_path):
-    names = ["start", "hub-push", "hub-push-cpu", "controller-start"]
+    names = ["start", "hub-push", "hub-push-cpu", "controller-start", "delivery-rss"]
     subprocess.run([sys.executable, HERE / "bench.py", "--quick", "--only", *names, "--program", tools.program(), "--out", tmp_path],
                    check=True)
     results = json.loads((tmp_path / "results-quick.json").read_text())
