@@ -2,11 +2,13 @@
 
 #include "controllers/delivery_controller.h"
 #include "controllers/storage_readiness.h"
+#include "controllers/workload_webhook.h"
 
 struct DeliveryPart {
   DeliveryCaches *caches;
   StorageReadiness *readiness;
   DeliveryController *workloads;
+  WorkloadWebhook *webhook; /* or NULL */
   MetricsSource metrics[1];
 };
 
@@ -19,6 +21,10 @@ delivery_part_start (Ctx *ctx, KubeClient *client, const ControllerOptions *opti
   self->readiness = storage_readiness_start (ctx, self->caches);
   self->workloads = delivery_controller_new (ctx, self->caches);
   self->metrics[0] = (MetricsSource){ storage_readiness_append, self->readiness, FALSE };
+  const WebhookConfig webhook = { options->webhook_listen, options->tls_cert, options->tls_key };
+  if (options->webhook_listen != NULL
+      && (self->webhook = workload_webhook_start (ctx, self->caches, &webhook, error)) == NULL)
+    return NULL;
   return g_steal_pointer (&self);
 }
 
@@ -27,6 +33,7 @@ delivery_part_free (DeliveryPart *self)
 {
   if (self == NULL)
     return;
+  workload_webhook_free (self->webhook);
   delivery_controller_free (self->workloads);
   storage_readiness_free (self->readiness);
   delivery_caches_free (self->caches);
