@@ -30,9 +30,8 @@ create (Ctx *ctx, KubeClient *client, const KubeKind *kind, const char *namespac
   return FALSE;
 }
 
-/* A claim that is gone needs no change. */
-static gboolean
-patch_claim (Ctx *ctx, KubeClient *client, const KubeObject *claim, yyjson_mut_doc *patch, GError **error)
+gboolean
+claim_patch (Ctx *ctx, KubeClient *client, const KubeObject *claim, yyjson_mut_doc *patch, GError **error)
 {
   g_autoptr (GError) problem = NULL;
   KubeTarget target = target_of (&claim_kind, claim);
@@ -142,7 +141,7 @@ static gboolean
 hold_claim (Ctx *ctx, const ClaimWork *work, GError **error)
 {
   g_autoptr (yyjson_mut_doc) patch = claim_hold_patch (work->seen->claim, &work->kind->kube, work->workload);
-  return patch_claim (ctx, work->caches->client, work->seen->claim, patch, error);
+  return claim_patch (ctx, work->caches->client, work->seen->claim, patch, error);
 }
 
 static gboolean
@@ -197,7 +196,7 @@ mark_claim (Ctx *ctx, const ClaimWork *work, GError **error)
 {
   g_autoptr (yyjson_mut_doc) patch = claim_mark_patch (work->seen->claim, work->subject->digest);
   if (!materialize_secrets_delete (ctx, work->caches->client, work->subject->namespace, work->seen->name, error)
-      || !patch_claim (ctx, work->caches->client, work->seen->claim, patch, error))
+      || !claim_patch (ctx, work->caches->client, work->seen->claim, patch, error))
     return FALSE;
   am_log_info (ctx, "model materialized", "claim", work->seen->name, "model", work->subject->model, "digest",
                work->subject->digest, NULL);
@@ -225,7 +224,7 @@ claim_release (Ctx *ctx, DeliveryCaches *caches, const KubeObject *claim, const 
   if (!was_bound && claim_n_holders (claim) == 1)
     return kube_object_is_deleting (claim) || claim_delete (ctx, caches->client, claim, error);
   g_autoptr (yyjson_mut_doc) patch = claim_leave_patch (claim, workload_uid, g_get_real_time () / G_USEC_PER_SEC);
-  return patch_claim (ctx, caches->client, claim, patch, error);
+  return claim_patch (ctx, caches->client, claim, patch, error);
 }
 
 GPtrArray *

@@ -24,6 +24,8 @@ gboolean claim_release (Ctx *ctx, DeliveryCaches *caches, const KubeObject *clai
 /* Of KubeObject; the caller unrefs it. */
 GPtrArray *claims_held_by (const DeliveryCaches *caches, const char *namespace, const char *workload_uid);
 
+/* Fine when it is gone. */
+gboolean claim_patch (Ctx *ctx, KubeClient *client, const KubeObject *claim, yyjson_mut_doc *patch, GError **error);
 /* Just this version of it. Fine when it is gone. */
 gboolean claim_delete (Ctx *ctx, KubeClient *client, const KubeObject *claim, GError **error);
 /* With its Pods, and when those have ended. */

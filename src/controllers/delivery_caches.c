@@ -84,7 +84,7 @@ delivery_caches_new (Ctx *ctx, KubeClient *client, const ControllerSettings *set
                                                 .trim = pending_pod_trim });
   self->claims = start (
     self, DELIVERY_CACHE_CLAIMS,
-    (InformerConfig){ .kind = &claim_kind, .label_selector = SHARED_CLAIMS, .index = owners_index });
+    (InformerConfig){ .kind = &claim_kind, .label_selector = SHARED_CLAIMS, .index = claim_index });
   self->jobs = start (self, DELIVERY_CACHE_JOBS,
                       (InformerConfig){ .kind = &job_kind, .label_selector = MATERIALIZERS });
   self->job_pods = start (

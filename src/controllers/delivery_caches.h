@@ -26,7 +26,7 @@ typedef struct DeliveryCaches DeliveryCaches;
 /* Found by index: workloads by what model_key says of a Model that they ask for, "NAMESPACE/CLAIM" of a claim of ours that
  * their template names, WORKLOADS_BLOCKED and workloads_in; ReplicaSets by their controller's uid and by "NAMESPACE/CLAIM" when they would make
  * Pods with it without a gate; pending Pods by their controller's uid, by "NAMESPACE/CLAIM", and those of Jobs, but for materializers', by
- * workloads_in; claims by the uids of all their owners; Pods of materializers by the uid of their Job. Objects lack what
+ * workloads_in; claims by the uids of all their owners and CLAIMS_UNSETTLED; Pods of materializers by the uid of their Job. Objects lack what
  * nobody reads of them here: a workload without a reference and with nothing of ours has little but its name. */
 struct DeliveryCaches {
   Ctx *ctx;
@@ -38,7 +38,8 @@ struct DeliveryCaches {
   gpointer listeners; /* private */
 };
 
-#define WORKLOADS_BLOCKED "blocked" /* with a report */
+#define WORKLOADS_BLOCKED "blocked"  /* with a report */
+#define CLAIMS_UNSETTLED "unsettled" /* that are not whole, go, or are held by nobody */
 
 /* Starts them. Borrows all of it. */
 DeliveryCaches *delivery_caches_new (Ctx *ctx, KubeClient *client, const ControllerSettings *settings,

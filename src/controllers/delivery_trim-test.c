@@ -123,6 +123,35 @@ test_owners (void)
   g_assert_cmpuint (values->len, ==, 2);
 }
 
+/* Claims of which something is left to do are found. */
+static void
+test_unsettled (void)
+{
+  static const struct {
+    const char *metadata, *values;
+  } claims[] = {
+    { "'ownerReferences':[{'uid':'1'}],'annotations':{'ai.deckhouse.io/materialized-digest':'d'}", "1" },
+    { "'ownerReferences':[{'uid':'1'}]", "1 unsettled" },
+    { "'annotations':{'ai.deckhouse.io/materialized-digest':'d'}", "unsettled" },
+    { "'ownerReferences':[{'uid':'1'}],'annotations':{'ai.deckhouse.io/materialized-digest':'d',"
+      "'ai.deckhouse.io/released-at':'t'}",
+      "1 unsettled" },
+    { "'deletionTimestamp':'t','ownerReferences':[{'uid':'1'}],"
+      "'annotations':{'ai.deckhouse.io/materialized-digest':'d'}",
+      "1 unsettled" },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (claims); i++)
+    {
+      g_autofree char *text = g_strdup_printf ("{'metadata':{%s}}", claims[i].metadata);
+      g_autoptr (KubeObject) claim = object_of (text);
+      g_autoptr (GPtrArray) values = g_ptr_array_new_with_free_func (g_free);
+      claim_index (claim, values);
+      g_ptr_array_add (values, NULL);
+      g_autofree char *joined = g_strjoinv (" ", (char **) values->pdata);
+      g_assert_cmpstr (joined, ==, claims[i].values);
+    }
+}
+
 static void
 test_kinds (void)
 {
@@ -146,6 +175,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/delivery_trim/rows", test_rows);
   g_test_add_func ("/delivery_trim/owners", test_owners);
+  g_test_add_func ("/delivery_trim/unsettled", test_unsettled);
   g_test_add_func ("/delivery_trim/kinds", test_kinds);
   return g_test_run ();
 }

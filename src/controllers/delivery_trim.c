@@ -341,6 +341,17 @@ pending_pod_index (const KubeObject *pod, GPtrArray *out_values)
 }
 
 void
+claim_index (const KubeObject *claim, GPtrArray *out_values)
+{
+  guint n_before = out_values->len;
+  owners_index (claim, out_values);
+  if (out_values->len == n_before || kube_object_is_deleting (claim)
+      || kube_object_annotation (claim, MATERIALIZED_ANNOTATION) == NULL
+      || kube_object_annotation (claim, RELEASED_ANNOTATION) != NULL)
+    g_ptr_array_add (out_values, g_strdup (CLAIMS_UNSETTLED));
+}
+
+void
 owners_index (const KubeObject *object, GPtrArray *out_values)
 {
   size_t index, n;

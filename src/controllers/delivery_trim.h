@@ -12,6 +12,7 @@ void pending_pod_trim (yyjson_mut_val *root);
 void workload_index (const KubeObject *workload, GPtrArray *out_values);
 void replica_set_index (const KubeObject *set, GPtrArray *out_values);
 void pending_pod_index (const KubeObject *pod, GPtrArray *out_values);
+void claim_index (const KubeObject *claim, GPtrArray *out_values);
 void owners_index (const KubeObject *object, GPtrArray *out_values);
 
 /* The name of a claim of ours that a volume of a Pod or template is of; NULL: none. */

@@ -31,6 +31,7 @@ struct MaterializeTurns {
   GMutex lock;         /* of what follows */
   GHashTable *waiting; /* "NAMESPACE/CLAIM" -> Waiting */
   GHashTable *started; /* the same -> Started: not in the caches yet */
+  GHashTable *closed;  /* the same: no turn of it is taken */
   GHashTable *failed;  /* namespace -> Started: its last turn, of which nothing came */
 };
 
@@ -247,6 +248,7 @@ materialize_turns_new (DeliveryCaches *caches, MaterializeWake wake, gpointer da
   self->progress = grant_progress_new (&progress);
   self->waiting = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, waiting_free);
   self->started = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, started_free);
+  self->closed = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->failed = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, started_free);
   delivery_caches_listen (caches, changed, self);
   return self;
@@ -261,6 +263,7 @@ materialize_turns_free (MaterializeTurns *self)
   grant_progress_free (self->progress);
   g_hash_table_unref (self->waiting);
   g_hash_table_unref (self->started);
+  g_hash_table_unref (self->closed);
   g_hash_table_unref (self->failed);
   g_mutex_clear (&self->lock);
   g_free (self);
@@ -330,7 +333,8 @@ materialize_turns_take (MaterializeTurns *self, const KubeObject *claim)
   g_autofree char *place = key_of (namespace, name);
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   Waiting *waiting = g_hash_table_lookup (self->waiting, place);
-  if (waiting == NULL || g_hash_table_contains (self->started, place) || !is_next_locked (self, waiting))
+  if (waiting == NULL || g_hash_table_contains (self->started, place)
+      || g_hash_table_contains (self->closed, place) || !is_next_locked (self, waiting))
     return FALSE;
   g_hash_table_remove (self->waiting, place);
   g_hash_table_insert (self->started, g_steal_pointer (&place), started_new (namespace, name));
@@ -351,11 +355,19 @@ materialize_turns_give_back (MaterializeTurns *self, const KubeObject *claim)
 }
 
 gboolean
-materialize_turns_is_started (MaterializeTurns *self, const char *namespace, const char *claim)
+materialize_turns_close (MaterializeTurns *self, const char *namespace, const char *claim)
 {
   g_autofree char *place = key_of (namespace, claim);
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
-  return g_hash_table_contains (self->started, place);
+  return !g_hash_table_contains (self->started, place) && g_hash_table_add (self->closed, g_steal_pointer (&place));
+}
+
+void
+materialize_turns_open (MaterializeTurns *self, const char *namespace, const char *claim)
+{
+  g_autofree char *place = key_of (namespace, claim);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  g_hash_table_remove (self->closed, place);
 }
 
 /* "NAMESPACE/CLAIM" of those that were started long ago, and namespaces whose last turn is of no account any more. */

@@ -24,8 +24,10 @@ gboolean materialize_turns_ask (MaterializeTurns *self, const KubeObject *claim,
 gboolean materialize_turns_take (MaterializeTurns *self, const KubeObject *claim);
 /* No Job was made. Other namespaces come first then. */
 void materialize_turns_give_back (MaterializeTurns *self, const KubeObject *claim);
-/* A Job of the claim of that name is about to be made, or is made and not in the caches yet. */
-gboolean materialize_turns_is_started (MaterializeTurns *self, const char *namespace, const char *claim);
+/* From here to materialize_turns_open no turn of the claim of that name is taken. FALSE, and nothing is closed: a Job of it is about to
+ * be made, or is made and not in the caches yet. */
+gboolean materialize_turns_close (MaterializeTurns *self, const char *namespace, const char *claim);
+void materialize_turns_open (MaterializeTurns *self, const char *namespace, const char *claim);
 /* Now and then: those that were started and have not come into the caches for a minute are asked for. Blocks. */
 void materialize_turns_check (Ctx *term, MaterializeTurns *self);
 
