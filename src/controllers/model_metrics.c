@@ -19,25 +19,11 @@ typedef struct {
 } Family;
 
 static void
-append_escaped (GString *out, const char *text)
-{
-  for (const char *c = text; *c != '\0'; c++)
-    {
-      if (*c == '\\' || *c == '"')
-        g_string_append_c (out, '\\');
-      if (*c == '\n')
-        g_string_append (out, "\\n");
-      else
-        g_string_append_c (out, *c);
-    }
-}
-
-static void
 append_label (const Family *self, const char *name, const char *value)
 {
   char last = self->out->str[self->out->len - 1];
   g_string_append_printf (self->out, "%s%s=\"", last == '{' ? "" : ",", name);
-  append_escaped (self->out, value != NULL ? value : "");
+  metrics_append_escaped (self->out, value != NULL ? value : "");
   g_string_append_c (self->out, '"');
 }
 

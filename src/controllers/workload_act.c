@@ -1,9 +1,8 @@
 #include <string.h>
 
-#include "base/json_patch.h"
 #include "base/log.h"
+#include "controllers/workload_patch.h"
 #include "controllers/workload_work.h"
-#include "domain/delivery_names.h"
 
 #define FIELD_MANAGER "ai-models-controller"
 
@@ -61,71 +60,6 @@ act_on_claims (WorkloadWork *work, const DeliveryDecision *decision, GError **er
   return TRUE;
 }
 
-/* The one patch */
-
-static void
-put_annotation (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const char *name, const char *value)
-{
-  yyjson_mut_val *map = metadata_map (doc, metadata, "annotations");
-  yyjson_mut_obj_remove_key (map, name);
-  if (value != NULL)
-    yyjson_mut_obj_add_strcpy (doc, map, name, value);
-  if (yyjson_mut_obj_size (map) == 0)
-    yyjson_mut_obj_remove_key (metadata, "annotations");
-}
-
-static void
-put_finalizer (yyjson_mut_doc *doc, yyjson_mut_val *metadata, gboolean is_wanted)
-{
-  yyjson_mut_val *before = yyjson_mut_obj_get (metadata, "finalizers"), *list = yyjson_mut_arr (doc), *each;
-  size_t index, n;
-  yyjson_mut_arr_foreach (before, index, n, each)
-  {
-    if (!yyjson_mut_equals_str (each, DELIVERY_FINALIZER))
-      yyjson_mut_arr_append (list, yyjson_mut_val_mut_copy (doc, each));
-  }
-  if (is_wanted)
-    yyjson_mut_arr_add_str (doc, list, DELIVERY_FINALIZER);
-  yyjson_mut_obj_remove_key (metadata, "finalizers");
-  if (yyjson_mut_arr_size (list) > 0)
-    yyjson_mut_obj_add_val (doc, metadata, "finalizers", list);
-}
-
-static void
-put_template (const WorkloadWork *work, const DeliveryDecision *decision, yyjson_mut_doc *doc)
-{
-  yyjson_mut_val *template = workload_template (work->kind, yyjson_mut_doc_get_root (doc));
-  if (decision->form == DELIVERY_DELIVER)
-    pod_template_deliver (doc, template, work->plan);
-  else if (decision->form == DELIVERY_HOLD)
-    pod_template_hold (doc, template);
-  else if (decision->form == DELIVERY_CLEAR)
-    pod_template_clear (doc, template);
-}
-
-/* What changes, bound to the version that was looked at. */
-static yyjson_mut_doc *
-make_patch (const WorkloadWork *work, const DeliveryDecision *decision)
-{
-  g_autoptr (yyjson_mut_doc) before = kube_object_edit (work->object), doc = kube_object_edit (work->object);
-  yyjson_mut_val *root = yyjson_mut_doc_get_root (doc), *metadata = yyjson_mut_obj_get (root, "metadata");
-  put_template (work, decision, doc);
-  if (decision->wants_finalizer != work->view.has_finalizer)
-    put_finalizer (doc, metadata, decision->wants_finalizer);
-  if (decision->changes_report)
-    {
-      const char *reason = delivery_reason_name (decision->reason);
-      put_annotation (doc, metadata, DELIVERY_BLOCKED_REASON_ANNOTATION, reason);
-      put_annotation (doc, metadata, DELIVERY_BLOCKED_MESSAGE_ANNOTATION, reason != NULL ? decision->message : NULL);
-    }
-  yyjson_mut_doc *patch = json_patch_between (yyjson_mut_doc_get_root (before), root);
-  yyjson_mut_val *operation = yyjson_mut_arr_add_obj (patch, yyjson_mut_doc_get_root (patch));
-  yyjson_mut_obj_add_str (patch, operation, "op", "replace");
-  yyjson_mut_obj_add_str (patch, operation, "path", "/metadata/resourceVersion");
-  yyjson_mut_obj_add_strcpy (patch, operation, "value", kube_object_resource_version (work->object));
-  return patch;
-}
-
 static void
 log_written (const WorkloadWork *work, const DeliveryDecision *decision)
 {
@@ -146,7 +80,13 @@ write_object (WorkloadWork *work, const DeliveryDecision *decision, KubeObject *
   g_autoptr (GError) problem = NULL;
   if (!writes_object (work, decision))
     return TRUE;
-  g_autoptr (yyjson_mut_doc) patch = make_patch (work, decision);
+  WorkloadChange change = { decision->form,
+                            work->plan,
+                            decision->wants_finalizer,
+                            decision->changes_report,
+                            delivery_reason_name (decision->reason),
+                            decision->message };
+  g_autoptr (yyjson_mut_doc) patch = workload_patch (work->kind, work->object, &change);
   *out_written = kube_client_patch (work->ctx, work->controller->caches->client, &target, KUBE_PATCH_JSON,
                                     FIELD_MANAGER, patch, &problem);
   if (*out_written == NULL && !(work->view.is_deleting && am_error_is (problem, AM_ERROR_NOT_FOUND)))

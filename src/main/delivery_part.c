@@ -1,6 +1,7 @@
 #include "main/delivery_part.h"
 
 #include "controllers/delivery_controller.h"
+#include "controllers/delivery_metrics.h"
 #include "controllers/storage_readiness.h"
 #include "controllers/workload_webhook.h"
 
@@ -9,7 +10,7 @@ struct DeliveryPart {
   StorageReadiness *readiness;
   DeliveryController *workloads;
   WorkloadWebhook *webhook; /* or NULL */
-  MetricsSource metrics[1];
+  MetricsSource metrics[2];
 };
 
 DeliveryPart *
@@ -21,6 +22,7 @@ delivery_part_start (Ctx *ctx, KubeClient *client, const ControllerOptions *opti
   self->readiness = storage_readiness_start (ctx, self->caches);
   self->workloads = delivery_controller_new (ctx, self->caches);
   self->metrics[0] = (MetricsSource){ storage_readiness_append, self->readiness, FALSE };
+  self->metrics[1] = (MetricsSource){ delivery_metrics_append, self->caches, TRUE };
   const WebhookConfig webhook = { options->webhook_listen, options->tls_cert, options->tls_key };
   if (options->webhook_listen != NULL
       && (self->webhook = workload_webhook_start (ctx, self->caches, &webhook, error)) == NULL)

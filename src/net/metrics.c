@@ -81,6 +81,12 @@ append_escaped (GString *out, const char *text, gboolean quotes_too)
     }
 }
 
+void
+metrics_append_escaped (GString *out, const char *text)
+{
+  append_escaped (out, text, TRUE);
+}
+
 static char *
 render_labels (Metric *self, va_list values)
 {

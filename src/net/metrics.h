@@ -16,5 +16,7 @@ void metric_set (Metric *self, double value, ...) G_GNUC_NULL_TERMINATED;
 void metric_observe (Metric *self, double seconds, ...) G_GNUC_NULL_TERMINATED;
 double metric_value (Metric *self, ...) G_GNUC_NULL_TERMINATED; /* for tests; a histogram's count */
 void metric_remove (Metric *self, ...) G_GNUC_NULL_TERMINATED;
+/* A label's value as the format wants it, without the quotes; for text that is not made here. */
+void metrics_append_escaped (GString *out, const char *text);
 /* All families in name order, escaped as the format says. Caller frees. */
 char *metrics_render (void);
