@@ -162,14 +162,15 @@ _ai_models ()
         --metrics-listen) COMPREPLY=(); return ;;
         --tls-cert) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --tls-key) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
+        --linger) COMPREPLY=(); return ;;
         --lease) COMPREPLY=(); return ;;
         --sweep-interval-s) COMPREPLY=(); return ;;
         --inventory-interval-s) COMPREPLY=(); return ;;
         --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --delivery --account --webhook-listen --grant-salt-file --materializer-image --materializer-pull-secret --materializer-requests --materializer-limits --max-materializations --shared-class --modules-class --cluster-class --registry-peers --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
-      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --delivery --account --webhook-listen --grant-salt-file --materializer-image --materializer-pull-secret --materializer-requests --materializer-limits --max-materializations --shared-class --modules-class --cluster-class --registry-peers --listen --metrics-listen --tls-cert --tls-key --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
+      options="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-plain-http --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --no-accounting --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --delivery --account --webhook-listen --grant-salt-file --materializer-image --materializer-pull-secret --materializer-requests --materializer-limits --max-materializations --shared-class --modules-class --cluster-class --registry-peers --listen --metrics-listen --tls-cert --tls-key --linger --lease --sweep-interval-s --inventory-interval-s --log-level --json --quiet --verbose --log-format --help --version"
+      values="--namespace --worker-image --worker-image-pull-secret --worker-service-account --worker-requests --worker-limits --max-workers --registry --registry-ca-file --registry-login-dir --registry-write-secret --registry-ca-secret --staging-store --artifacts-secret --artifacts-ca-secret --upload-url --capacity-limit --hf-endpoint --ollama-registry --sources-ca-config-map --https-proxy --no-proxy --delivery --account --webhook-listen --grant-salt-file --materializer-image --materializer-pull-secret --materializer-requests --materializer-limits --max-materializations --shared-class --modules-class --cluster-class --registry-peers --listen --metrics-listen --tls-cert --tls-key --linger --lease --sweep-interval-s --inventory-interval-s --log-level --log-format"
       kinds=""
       ;;
     publish)
@@ -184,6 +185,7 @@ _ai_models ()
         --token-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --staged-file) COMPREPLY=(); return ;;
         --staging-store) COMPREPLY=(); return ;;
+        --staging-keys-dir) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
         --registry) COMPREPLY=(); return ;;
         --registry-ca-file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         --registry-login-dir) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
@@ -195,8 +197,8 @@ _ai_models ()
         --log-level) COMPREPLY=($(compgen -W "debug info warning error" -- "$word")); return ;;
         --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
       esac
-      options="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-plain-http --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --json --quiet --verbose --log-format --help --version"
-      values="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --registry --registry-ca-file --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --log-format"
+      options="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --staging-keys-dir --registry --registry-ca-file --registry-plain-http --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --json --quiet --verbose --log-format --help --version"
+      values="--owner-kind --owner-namespace --owner-name --owner-uid --owner-generation --source --revision --token-file --staged-file --staging-store --staging-keys-dir --registry --registry-ca-file --registry-login-dir --repository --namespace --accounting --capacity-limit --termination-file --log-level --log-format"
       kinds=""
       ;;
     materialize)

@@ -11,7 +11,6 @@
 #define MAX_PENDING_BYTES (64u << 20) /* of reviews at a time: nobody vouches for who sends them */
 
 struct WorkloadWebhook {
-  Ctx *ctx; /* outlives a signal to end: what was asked is answered */
   const DeliveryCaches *caches;
   Metric *outcomes, *durations;
   gssize n_pending_bytes; /* atomic */
@@ -112,13 +111,12 @@ workload_webhook_start (Ctx *ctx, const DeliveryCaches *caches, const WebhookCon
     .service = self,
     .authorize = make_room,
   };
-  self->ctx = ctx_new ();
   self->caches = caches;
   self->outcomes = metric_declare ("d8_ai_models_workload_delivery_admissions_total", METRIC_COUNTER,
                                    "Reviews of workloads, by what came of them.", labels);
   self->durations = metric_declare ("d8_ai_models_workload_delivery_admission_duration_seconds", METRIC_HISTOGRAM,
                                     "Time from a review to its answer.", NULL);
-  self->server = http_server_start (self->ctx, &server, error);
+  self->server = http_server_start (ctx, &server, error);
   return self->server != NULL ? g_steal_pointer (&self) : NULL;
 }
 
@@ -130,6 +128,5 @@ workload_webhook_free (WorkloadWebhook *self)
   if (self->server != NULL)
     http_server_drain (self->server);
   http_server_free (self->server);
-  ctx_unref (self->ctx);
   g_free (self);
 }

@@ -12,7 +12,10 @@
 #include "main/delivery_part.h"
 #include "net/http_server.h"
 
+#define MAX_LINGER_S 60
+
 typedef struct {
+  Ctx *told_to_end;
   ModelController *models;
   DeliveryPart *delivery; /* NULL: nothing is delivered */
 } Service;
@@ -21,18 +24,24 @@ static gboolean
 is_ready (Ctx *ctx, gpointer data, GError **error)
 {
   const Service *service = data;
+  if (ctx_is_cancelled (service->told_to_end))
+    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "shutting down");
   return model_controller_is_ready (service->models, error) && delivery_part_is_ready (service->delivery, error);
 }
 
+/* Until the context is cancelled by a signal; then what is asked is answered for a while, by caches that are kept up to date:
+ * it takes its time until nobody asks here any more. */
 static gboolean
 serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *whole, KubeClient *client,
        GError **error)
 {
-  g_autoptr (ModelController) models = model_controller_new (ctx, client, whole);
+  g_autoptr (Ctx) serving = ctx_new (); /* outlives the signal */
+  g_autoptr (ModelController) models = model_controller_new (serving, client, whole);
   g_autoptr (DeliveryPart) delivery = NULL;
-  if (whole->delivery.is_on && (delivery = delivery_part_start (ctx, client, options, whole, models, error)) == NULL)
+  if (whole->delivery.is_on
+      && (delivery = delivery_part_start (serving, client, options, whole, models, error)) == NULL)
     return FALSE;
-  Service service = { models, delivery };
+  Service service = { ctx, models, delivery };
   HttpServerConfig server = {
     .listen_address = options->listen != NULL ? options->listen : ":8081",
     .service = &service,
@@ -46,17 +55,20 @@ serve (Ctx *ctx, const ControllerOptions *options, const ControllerSettings *who
   };
   measured.sources = delivery_part_metrics (delivery, &measured.n_sources);
   LeaderConfig leader = { .namespace = whole->namespace, .name = whole->lease, .identity = whole->identity };
-  g_autoptr (HttpServer) health = http_server_start (ctx, &server, error);
+  g_autoptr (HttpServer) health = http_server_start (serving, &server, error);
   if (health == NULL)
     return FALSE;
   g_autoptr (ModelMetrics) metrics = NULL;
   if (options->metrics_listen != NULL
-      && (metrics = model_metrics_start (ctx, client, models, &measured, error)) == NULL)
+      && (metrics = model_metrics_start (serving, client, models, &measured, error)) == NULL)
     return FALSE;
   am_log_info (ctx, "listening", "address", server.listen_address, NULL);
   const LeaderWork works[] = { { model_controller_lead, models }, { delivery_part_lead, delivery } };
   LeaderWorks all = { works, delivery != NULL ? 2 : 1 };
-  return leader_run (ctx, client, &leader, leader_work_together, &all, error);
+  gboolean done = leader_run (ctx, client, &leader, leader_work_together, &all, error);
+  if (ctx_is_cancelled (ctx))
+    ctx_sleep_ms (serving, (gint64) MIN (options->linger_s, MAX_LINGER_S) * 1000, NULL);
+  return done;
 }
 
 static gboolean

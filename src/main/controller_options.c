@@ -85,6 +85,8 @@ static const Option table[] = {
   CONTROLLER (tls_cert, "tls-cert", TEXT, "FILE",
               "certificate for it and the webhook; taken over anew when it changes"),
   CONTROLLER (tls_key, "tls-key", TEXT, "FILE", "its private key"),
+  CONTROLLER (linger_s, "linger", NUMBER, "SECONDS",
+              "go on answering for so long after being told to end (default 0)"),
   CONTROLLER (controller.lease, "lease", TEXT, "NAME",
               "which replica leads (default ai-models-controller.deckhouse.io)"),
   CONTROLLER (sweep_interval_s, "sweep-interval-s", NUMBER, "SECONDS",

@@ -7,7 +7,7 @@
 typedef struct {
   ControllerSettings controller; /* as far as it stands on the command line */
   const char *listen, *metrics_listen, *webhook_listen, *tls_cert, *tls_key, *log_level;
-  guint64 max_workers, sweep_interval_s, inventory_interval_s;
+  guint64 max_workers, sweep_interval_s, inventory_interval_s, linger_s;
   gboolean no_accounting;
   const char *delivery, *grant_salt_file;
   guint64 max_materializations;

@@ -161,7 +161,8 @@ def test_only_who_asks_for_models_waits_for_the_webhook():
     assert webhook["failurePolicy"] == "Fail" and webhook["timeoutSeconds"] == 2 and webhook["sideEffects"] == "None"
     assert webhook["namespaceSelector"]["matchExpressions"] == [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["d8-ai-models"]}]
     assert {kind for rule in webhook["rules"] for kind in rule["resources"]} == {"deployments", "statefulsets", "daemonsets", "cronjobs"}
-    assert "ai.deckhouse.io/model'" in webhook["matchConditions"][0]["expression"]
+    conditions = {one["name"]: one["expression"] for one in webhook["matchConditions"]}
+    assert "ai.deckhouse.io/model'" in conditions["asks-for-models"] and "'system:serviceaccount:d8-ai-models:ai-models-controller'" in conditions["is-not-ours"]
 
 
 def test_public_routes_only_with_a_host():

@@ -4,6 +4,7 @@ write nothing, so that nobody but the webhook touches a workload. Models, claims
 import contextlib
 import hashlib
 import json
+import signal
 import ssl
 import subprocess
 import types
@@ -14,6 +15,7 @@ from . import control_plane, controller_process, delivery_plane, deployment, kub
 
 MODULE, ACCOUNT = controller_process.MODULE, "ai-models-controller"
 NAMESPACE = "team"
+LINGER_S = 2
 READ = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["authentication.k8s.io", "authorization.k8s.io"], "resources": ["*"], "verbs": ["create"]}]
 SHARED, MATERIALIZED = "ai.deckhouse.io/shared-pvc", "ai.deckhouse.io/materialized-digest"
@@ -82,7 +84,8 @@ class Stage:
     def options(self):
         return ["--delivery", "SharedPVC", "--account", f"system:serviceaccount:{MODULE}:{ACCOUNT}", "--grant-salt-file", self.folder / "salt",
                 "--webhook-listen", f"127.0.0.1:{self.webhook_port}", "--metrics-listen", f"127.0.0.1:{self.metrics_port}",
-                "--tls-cert", self.tls[0], "--tls-key", self.tls[1]]
+                "--tls-cert", self.tls[0], "--tls-key", self.tls[1],
+                "--linger", LINGER_S]
 
     def bundle(self, *more):
         return deployment.encoded(ca="".join((self.authority, *more)))["ca"]
@@ -98,7 +101,7 @@ class Stage:
 
     def stop(self):
         if self.controller.process.poll() is None:
-            self.controller.stop()
+            self.controller.stop(signal.SIGKILL)
 
     # Workloads
 

@@ -209,6 +209,27 @@ def test_own_account(stage):
     assert stage.kubectl(*asked, account)[0] == 0 and not stage.gate_of(stage.now("owned"))
 
 
+@pytest.mark.parametrize("user, namespace, is_patched", [("admin", NAMESPACE, True), (f"system:serviceaccount:{admission_stage.MODULE}:{admission_stage.ACCOUNT}", NAMESPACE, False),
+                                                         ("admin", admission_stage.MODULE, False)])
+def test_review(stage, user, namespace, is_patched):
+    """What the API server need not ask, because the configuration says so, has the same answer."""
+    status, answer = stage.post(json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "namespace": namespace, "operation": "CREATE",
+        "userInfo": {"username": user}, "object": stage.manifest("by-hand", models="nobody-has-it")}}).encode())
+    response = json.loads(answer)["response"]
+    assert status == 200 and response["allowed"] and response["uid"] == "u" and ("patch" in response) is is_patched
+
+
+def test_going(stage):
+    """Who takes the last finalizer away from a workload that goes is not kept waiting, nor is what it asks for looked at."""
+    thing = {"kind": "Deployment", **stage.api.create({**(asking := stage.manifest("going", models="nobody-has-it")), "metadata": {
+        **asking["metadata"], "finalizers": ["example.com/mine"]}})}
+    stage.api.delete(thing)
+    before = stage.counted("held") + stage.counted("allowed")
+    stage.api.patch(thing, {"metadata": {"finalizers": None}})
+    assert stage.api.get("Deployment", NAMESPACE, "going") is None and stage.counted("held") + stage.counted("allowed") == before
+
+
 def test_module_namespace(stage):
     """Is left alone."""
     thing = stage.manifest("own", models="nobody-has-it")
@@ -279,6 +300,18 @@ def test_storage_readiness(stage):
     lines = [line for line in stage.controller.log.read_text().splitlines() if "storage-readiness" in line]
     reasons = ["StorageClassMissing", "Satisfied", "StorageClassAmbiguous", "StorageClassDefersBinding", "StorageClassMissing"]
     assert len(lines) == len(reasons) and all(reason in line for reason, line in zip(reasons, lines)), lines
+
+
+def test_goes_on_for_a_while(stage):
+    """A replica that is told to end answers until nobody asks it any more."""
+    stage.controller.process.send_signal(signal.SIGTERM)
+    end = time.monotonic() + admission_stage.LINGER_S - 0.5
+    while time.monotonic() < end:
+        assert stage.gate_of(stage.try_out(stage.manifest("late", models="nobody-has-it")))
+        assert not stage.gate_of(stage.try_out(stage.manifest("late", models="minilm")))
+        assert not stage.controller.is_ready()
+    assert stage.controller.process.wait(20) == 0
+    stage.controller.start()
 
 
 def test_webhook_down(stage):
