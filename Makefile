@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON = $$(tests/tools/python-env)
 
-.PHONY: all demo test bench fuzz soak soak-models soak-upload valgrind cluster cluster-down demo-cluster install clean
+.PHONY: all demo test bench fuzz soak soak-models soak-upload soak-volume valgrind cluster cluster-down demo-cluster install clean
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -39,6 +39,10 @@ soak-upload: all
 	tools/install-deps --test --cluster
 	AI_MODELS=$(BUILD)/src/main/ai-models AI_MODELS_TESTS_UPLOAD_MIB=2048 AI_MODELS_TESTS_PART_MIB=64 \
 	  $(PYTHON) -m pytest -q -p no:cacheprovider --timeout=1800 tests/kube/test_upload_gateway.py -k documented_loop $(ARGS)
+
+soak-volume: all
+	tools/install-deps --test
+	AI_MODELS=$(BUILD)/src/main/ai-models $(PYTHON) tests/crash/volume_sweep.py $(ARGS)
 
 valgrind:
 	tools/run-tests --only memcheck

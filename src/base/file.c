@@ -222,6 +222,34 @@ file_make_dirs (const char *path, GPtrArray *out_unsynced, GError **error)
   return am_fail (error, AM_ERROR_NOT_FOUND, NULL, "cannot create directory %s: what it lies in is missing", path);
 }
 
+static gboolean
+is_self_or_parent (const char *name)
+{
+  return strcmp (name, ".") == 0 || strcmp (name, "..") == 0;
+}
+
+GPtrArray *
+file_list_dir (const char *path, GError **error)
+{
+  g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
+  DIR *dir = opendir (path);
+  if (dir == NULL)
+    {
+      am_fail_errno (error, errno, "cannot list %s", path);
+      return NULL;
+    }
+  struct dirent *entry;
+  while ((errno = 0, entry = readdir (dir)) != NULL)
+    if (!is_self_or_parent (entry->d_name))
+      g_ptr_array_add (names, g_strdup (entry->d_name));
+  int saved_errno = errno;
+  closedir (dir);
+  if (saved_errno == 0)
+    return g_steal_pointer (&names);
+  am_fail_errno (error, saved_errno, "cannot list %s", path);
+  return NULL;
+}
+
 static gboolean remove_at (int parent_fd, const char *name, int depth, GError **error);
 
 static gboolean
@@ -235,9 +263,12 @@ remove_children (int dir_fd, const char *name, int depth, GError **error)
       return am_fail_errno (error, saved_errno, "cannot list %s", name);
     }
   gboolean ok = TRUE;
-  for (struct dirent *entry = readdir (dir); ok && entry != NULL; entry = readdir (dir))
-    if (strcmp (entry->d_name, ".") != 0 && strcmp (entry->d_name, "..") != 0)
+  struct dirent *entry;
+  while (ok && (errno = 0, entry = readdir (dir)) != NULL)
+    if (!is_self_or_parent (entry->d_name))
       ok = remove_at (dirfd (dir), entry->d_name, depth + 1, error);
+  if (ok && errno != 0)
+    ok = am_fail_errno (error, errno, "cannot list %s", name);
   closedir (dir);
   return ok;
 }

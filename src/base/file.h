@@ -46,6 +46,8 @@ GBytes *file_read (const char *path, gsize limit_bytes, GError **error);
  * FAILED_PRECONDITION when something else is in the way. */
 gboolean file_make_dirs (const char *path, GPtrArray *out_unsynced, GError **error);
 gboolean file_sync_dir (const char *path, GError **error);
+/* Names in a directory but "." and "..", in no order; caller frees. An error also when the listing broke off. */
+GPtrArray *file_list_dir (const char *path, GError **error);
 /* rm -r that never follows a symbolic link. Missing is fine. */
 gboolean file_remove_tree (const char *path, GError **error);
 /* Loops over short writes and EINTR. */

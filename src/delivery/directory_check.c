@@ -23,24 +23,26 @@ is_expected_file (Check *self, const char *path, const struct stat *info)
   return layer != NULL && S_ISREG (info->st_mode) && (guint64) info->st_size == layer->descriptor->size_bytes;
 }
 
-/* TRUE when everything below `folder` (relative, "" at the top) is a file of the artifact of the right size. */
+/* `*out_agrees`: everything below `folder` (relative, "" at the top) is a file of the artifact of the right size. */
 static gboolean
-names_and_sizes_agree (Check *self, const char *folder, int depth)
+names_and_sizes_agree (Check *self, const char *folder, int depth, gboolean *out_agrees, GError **error)
 {
-  g_autofree char *full = g_build_filename (self->directory, folder, NULL);
-  g_autoptr (GDir) dir = g_dir_open (full, 0, NULL);
-  const char *name;
   struct stat info;
-  if (dir == NULL || depth > MAX_FOLDER_DEPTH)
+  g_autofree char *full = g_build_filename (self->directory, folder, NULL);
+  g_autoptr (GPtrArray) names = file_list_dir (full, error);
+  if (names == NULL)
     return FALSE;
-  while ((name = g_dir_read_name (dir)) != NULL)
+  *out_agrees = depth <= MAX_FOLDER_DEPTH;
+  for (guint i = 0; i < names->len && *out_agrees; i++)
     {
+      const char *name = names->pdata[i];
       g_autofree char *path = *folder == '\0' ? g_strdup (name) : g_strdup_printf ("%s/%s", folder, name);
       g_autofree char *place = g_build_filename (self->directory, path, NULL);
       if (lstat (place, &info) < 0)
-        return FALSE;
-      if (S_ISDIR (info.st_mode) ? !names_and_sizes_agree (self, path, depth + 1)
-                                 : !is_expected_file (self, path, &info))
+        return am_fail_errno (error, errno, "cannot look at %s", place);
+      if (!S_ISDIR (info.st_mode))
+        *out_agrees = is_expected_file (self, path, &info);
+      else if (!names_and_sizes_agree (self, path, depth + 1, out_agrees, error))
         return FALSE;
       self->n_found += !S_ISDIR (info.st_mode);
     }
@@ -87,10 +89,12 @@ directory_holds_artifact (Ctx *ctx, const char *directory, const Artifact *artif
       g_hash_table_insert (layers, layer->path, layer);
     }
   Check check = { directory, layers, 0 };
-  if (!names_and_sizes_agree (&check, "", 0) || check.n_found != all->len)
+  gboolean agrees = FALSE;
+  if (!names_and_sizes_agree (&check, "", 0, &agrees, error))
+    return FALSE;
+  if (!agrees || check.n_found != all->len)
     return TRUE;
   transfer_plan (events, artifact->total_bytes, all->len);
-  gboolean agrees = TRUE;
   for (guint i = 0; i < all->len && agrees; i++)
     if (!digest_agrees (ctx, directory, &g_array_index (all, ModelpackLayer, i), events, &agrees, error))
       return FALSE;

@@ -44,7 +44,7 @@ growing_dir_path (const GrowingDir *self)
   return self->path;
 }
 
-/* Bytes on disk below an open directory. */
+/* Bytes on disk below an open directory. What cannot be looked at counts as nothing. */
 static guint64
 allocated_bytes (int dir_fd, int depth)
 {
@@ -70,8 +70,8 @@ allocated_bytes (int dir_fd, int depth)
   return sum;
 }
 
-gboolean
-growing_dir_check_space (GrowingDir *self, guint64 total_bytes, GError **error)
+static gboolean
+measure (GrowingDir *self, guint64 total_bytes, guint64 *out_missing_bytes, guint64 *out_free_bytes, GError **error)
 {
   struct statvfs info;
   int fd = open (self->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -82,13 +82,36 @@ growing_dir_check_space (GrowingDir *self, guint64 total_bytes, GError **error)
         close (fd);
       return FALSE;
     }
-  guint64 present = allocated_bytes (fd, 0), available = (guint64) info.f_bavail * info.f_frsize;
-  guint64 missing = total_bytes > present ? total_bytes - present : 0;
+  guint64 present = allocated_bytes (fd, 0);
+  *out_missing_bytes = total_bytes > present ? total_bytes - present : 0;
+  *out_free_bytes = info.f_bavail * info.f_frsize;
+  return TRUE;
+}
+
+gboolean
+growing_dir_check_space (GrowingDir *self, guint64 total_bytes, GError **error)
+{
+  guint64 missing, available;
+  if (!measure (self, total_bytes, &missing, &available, error))
+    return FALSE;
   if (missing == 0 || (available > SPARE_BYTES && missing <= available - SPARE_BYTES) || missing <= available / 2)
     return TRUE;
   g_autofree char *wanted = text_bytes (missing), *free_text = text_bytes (available);
   return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, "InsufficientStorage",
                   "%s needs %s more, but only %s are free there", self->shown, wanted, free_text);
+}
+
+void
+growing_dir_tell_space (GrowingDir *self, guint64 total_bytes, GError *full)
+{
+  guint64 missing, available;
+  g_autoptr (GError) problem = NULL;
+  gboolean is_measured = measure (self, total_bytes, &missing, &available, &problem);
+  am_ignore (&problem, "how much room there is, is only for the message");
+  if (!is_measured)
+    return;
+  g_autofree char *wanted = text_bytes (missing), *free_text = text_bytes (available), *message = full->message;
+  full->message = g_strdup_printf ("%s needs %s more and has %s free: %s", self->shown, wanted, free_text, message);
 }
 
 /* Opens the folder that holds `path`, creating what is missing, one segment after the other without following
@@ -145,32 +168,41 @@ growing_dir_open_file (GrowingDir *self, const char *path, GError **error)
   return am_steal_fd (&fd);
 }
 
+static gboolean keep_only_below (GrowingDir *self, const char *folder, GHashTable *paths, int depth, GError **error);
+
+/* Removes what lies at `path`, or what is unwanted below it. */
+static gboolean
+keep_only_wanted (GrowingDir *self, const char *path, GHashTable *paths, int depth, GError **error)
+{
+  struct stat info;
+  g_autofree char *place = g_build_filename (self->path, path, NULL);
+  if (lstat (place, &info) < 0)
+    return errno == ENOENT || am_fail_errno (error, errno, "cannot look at %s", place);
+  gboolean is_wanted = g_hash_table_contains (paths, path);
+  if (S_ISREG (info.st_mode) && is_wanted)
+    return TRUE;
+  if (!S_ISDIR (info.st_mode) || depth >= MAX_FOLDER_DEPTH || is_wanted)
+    return file_remove_tree (place, error);
+  /* A folder goes only when nothing in it was wanted. */
+  return keep_only_below (self, path, paths, depth + 1, error)
+         && (rmdir (place) == 0 || errno == ENOTEMPTY || errno == EEXIST
+             || am_fail_errno (error, errno, "cannot remove %s", place));
+}
+
 /* `folder` is relative, "" at the top. */
 static gboolean
 keep_only_below (GrowingDir *self, const char *folder, GHashTable *paths, int depth, GError **error)
 {
   g_autofree char *full = g_build_filename (self->path, folder, NULL);
-  g_autoptr (GDir) dir = g_dir_open (full, 0, NULL);
-  const char *name;
-  struct stat info;
-  if (dir == NULL)
-    return am_fail_errno (error, errno, "cannot list %s", full);
-  while ((name = g_dir_read_name (dir)) != NULL)
+  g_autoptr (GPtrArray) names = file_list_dir (full, error);
+  for (guint i = 0; names != NULL && i < names->len; i++)
     {
+      const char *name = names->pdata[i];
       g_autofree char *path = *folder == '\0' ? g_strdup (name) : g_strdup_printf ("%s/%s", folder, name);
-      g_autofree char *place = g_build_filename (self->path, path, NULL);
-      if (lstat (place, &info) < 0 || (S_ISREG (info.st_mode) && g_hash_table_contains (paths, path)))
-        continue;
-      gboolean is_folder = S_ISDIR (info.st_mode) && depth < MAX_FOLDER_DEPTH && !g_hash_table_contains (paths, path);
-      if (is_folder && !keep_only_below (self, path, paths, depth + 1, error))
-        return FALSE;
-      /* A folder goes only when nothing in it was wanted. */
-      if (is_folder && rmdir (place) < 0 && errno != ENOTEMPTY)
-        return am_fail_errno (error, errno, "cannot remove %s", place);
-      if (!is_folder && !file_remove_tree (place, error))
+      if (!keep_only_wanted (self, path, paths, depth, error))
         return FALSE;
     }
-  return TRUE;
+  return names != NULL;
 }
 
 gboolean
@@ -182,15 +214,16 @@ growing_dir_keep_only (GrowingDir *self, GHashTable *paths, GError **error)
 static gboolean
 sync_folders (const char *path, int depth, GError **error)
 {
-  g_autoptr (GDir) dir = g_dir_open (path, 0, NULL);
-  const char *name;
-  if (dir == NULL)
-    return am_fail_errno (error, errno, "cannot list %s", path);
-  while (depth < MAX_FOLDER_DEPTH && (name = g_dir_read_name (dir)) != NULL)
+  struct stat info;
+  g_autoptr (GPtrArray) names = file_list_dir (path, error);
+  if (names == NULL)
+    return FALSE;
+  for (guint i = 0; i < names->len && depth < MAX_FOLDER_DEPTH; i++)
     {
-      g_autofree char *child = g_build_filename (path, name, NULL);
-      if (g_file_test (child, G_FILE_TEST_IS_DIR) && !g_file_test (child, G_FILE_TEST_IS_SYMLINK)
-          && !sync_folders (child, depth + 1, error))
+      g_autofree char *child = g_build_filename (path, names->pdata[i], NULL);
+      if (lstat (child, &info) < 0)
+        return am_fail_errno (error, errno, "cannot look at %s", child);
+      if (S_ISDIR (info.st_mode) && !sync_folders (child, depth + 1, error))
         return FALSE;
     }
   return file_sync_dir (path, error);

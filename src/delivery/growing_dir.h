@@ -14,6 +14,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (GrowingDir, growing_dir_free)
 const char *growing_dir_path (const GrowingDir *self);
 /* RESOURCE_EXHAUSTED (reason InsufficientStorage) when the file system has less than what is missing. */
 gboolean growing_dir_check_space (GrowingDir *self, guint64 total_bytes, GError **error);
+/* Puts before an error of no space how much is missing and how much is free. */
+void growing_dir_tell_space (GrowingDir *self, guint64 total_bytes, GError *full);
 /* Opens or creates a file for reading and writing, with the folders above it. Never follows a link. -1: an error. */
 int growing_dir_open_file (GrowingDir *self, const char *path, GError **error);
 /* Removes whatever is not a regular file among `paths` (a set of char *), or a folder of one: leftovers of a run that was

@@ -14,7 +14,8 @@ typedef struct {
   Ctx *ctx;
   TransferEvents events;
   FetchCounts counts;
-  gboolean has_filled; /* once */
+  gboolean has_filled;  /* once */
+  gboolean knows_space; /* the last failure says how much is missing */
   MaterializeResult result;
   /* Of the progress; under the lock. */
   GMutex lock;
@@ -111,7 +112,10 @@ fill (Ctx *ctx, Materialize *self, const FetchSource *source, const Artifact *ar
   g_autofree char *path = volume_model_growing_path (work);
   g_autoptr (GrowingDir) dir = growing_dir_new (path, "the volume");
   if (!growing_dir_check_space (dir, artifact->total_bytes, error))
-    return FALSE;
+    {
+      self->knows_space = TRUE;
+      return FALSE;
+    }
   self->doing = "materializing";
   gboolean filled = artifact_fill (ctx, artifact, source, dir, &counts, &self->result.n_files, error);
   if (!self->has_filled)
@@ -160,7 +164,7 @@ attempt (Ctx *ctx, Materialize *self, gboolean *out_is_lost, GError **error)
 {
   VolumeState state;
   gboolean is_marked = FALSE;
-  self->has_moved = FALSE;
+  self->has_moved = self->knows_space = FALSE;
   g_autoptr (Repository) repository = self->order->open (self->order->open_data, error);
   g_autoptr (Artifact) artifact = repository != NULL ? artifact_resolve (ctx, repository, self->order->digest, error)
                                                      : NULL;
@@ -184,6 +188,17 @@ attempt (Ctx *ctx, Materialize *self, gboolean *out_is_lost, GError **error)
 }
 
 /* Attempts until one succeeds */
+
+/* A full volume: by how much. */
+static void
+tell_space (Materialize *self, GError *failure)
+{
+  guint64 total_bytes = MAX (self->result.logical_bytes, self->order->expected_bytes);
+  if (!am_error_has_reason (failure, "InsufficientStorage") || self->knows_space)
+    return;
+  g_autoptr (GrowingDir) dir = growing_dir_new (self->order->volume, "the volume");
+  growing_dir_tell_space (dir, total_bytes, failure);
+}
 
 /* A grant that ended may have been renewed: once more with what is there now, when the last one was good for something. */
 static gboolean
@@ -220,6 +235,7 @@ persist (Ctx *ctx, Materialize *self, GError **error)
       g_autoptr (GError) failure = NULL;
       if (attempt (ctx, self, &is_lost, &failure))
         return TRUE;
+      tell_space (self, failure);
       if (!ctx_check (ctx, error))
         return FALSE;
       if (is_lost)

@@ -50,10 +50,11 @@ has_archives (const Artifact *artifact)
 }
 
 static gboolean
-directory_is_empty (const char *path)
+directory_is_empty (const char *path, gboolean *out_is_empty, GError **error)
 {
-  g_autoptr (GDir) dir = g_dir_open (path, 0, NULL);
-  return dir != NULL && g_dir_read_name (dir) == NULL;
+  g_autoptr (GPtrArray) names = file_list_dir (path, error);
+  *out_is_empty = names != NULL && names->len == 0;
+  return names != NULL;
 }
 
 gboolean
@@ -61,21 +62,19 @@ volume_model_look (Ctx *ctx, const char *volume, const Artifact *artifact, const
                    VolumeState *out_state, gboolean *out_is_marked, GError **error)
 {
   struct stat info;
-  gboolean holds = FALSE;
+  gboolean holds = FALSE, is_empty = FALSE;
   g_autoptr (GError) problem = NULL;
   g_autofree char *path = model_path (volume);
   *out_state = VOLUME_EMPTY;
   *out_is_marked = is_marked (volume, artifact);
   if (lstat (path, &info) < 0)
     return errno == ENOENT || am_fail_errno (error, errno, "cannot look at %s", path);
-  if (S_ISDIR (info.st_mode) && directory_is_empty (path))
-    return TRUE;
   *out_state = VOLUME_OTHER;
   if (!S_ISDIR (info.st_mode))
     return TRUE;
-  if (has_archives (artifact))
-    holds = *out_is_marked;
-  else if (!directory_holds_artifact (ctx, path, artifact, events, &holds, &problem))
+  if (!directory_is_empty (path, &is_empty, &problem)
+      || (!is_empty && !has_archives (artifact)
+          && !directory_holds_artifact (ctx, path, artifact, events, &holds, &problem)))
     {
       /* Another takes the model back while we read it. */
       if (am_error_is (problem, AM_ERROR_NOT_FOUND))
@@ -83,7 +82,9 @@ volume_model_look (Ctx *ctx, const char *volume, const Artifact *artifact, const
       g_propagate_error (error, g_steal_pointer (&problem));
       return FALSE;
     }
-  if (holds)
+  if (is_empty)
+    *out_state = VOLUME_EMPTY;
+  else if (holds || (has_archives (artifact) && *out_is_marked))
     *out_state = VOLUME_WHOLE;
   return TRUE;
 }

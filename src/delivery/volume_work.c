@@ -1,6 +1,5 @@
 #include "delivery/volume_work.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,20 +62,24 @@ is_work_name (const char *name)
 static gboolean
 list_folder (const VolumeWork *self, GPtrArray *out_works, GPtrArray *out_gone, GError **error)
 {
-  DIR *dir = opendir (self->folder);
-  if (dir == NULL)
-    return errno == ENOENT || am_fail_errno (error, errno, "cannot list %s", self->folder);
-  errno = 0;
-  for (struct dirent *entry = readdir (dir); entry != NULL; entry = readdir (dir))
+  g_autoptr (GError) problem = NULL;
+  g_autoptr (GPtrArray) names = file_list_dir (self->folder, &problem);
+  if (names == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return TRUE;
+  if (names == NULL)
     {
-      if (is_work_name (entry->d_name) && strcmp (entry->d_name, self->name) != 0)
-        g_ptr_array_add (out_works, g_strdup (entry->d_name));
-      else if (g_str_has_prefix (entry->d_name, GONE_PREFIX))
-        g_ptr_array_add (out_gone, g_strdup (entry->d_name));
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
     }
-  int saved_errno = errno;
-  closedir (dir);
-  return saved_errno == 0 || am_fail_errno (error, saved_errno, "cannot list %s", self->folder);
+  for (guint i = 0; i < names->len; i++)
+    {
+      const char *name = names->pdata[i];
+      if (is_work_name (name) && strcmp (name, self->name) != 0)
+        g_ptr_array_add (out_works, g_strdup (name));
+      else if (g_str_has_prefix (name, GONE_PREFIX))
+        g_ptr_array_add (out_gone, g_strdup (name));
+    }
+  return TRUE;
 }
 
 /* TRUE when the file was written on this machine, whose lock on it is gone: with its process. */
@@ -129,18 +132,34 @@ anyone_lives (Turn *self, const GPtrArray *works, gboolean *out_lives, GError **
   return TRUE;
 }
 
-/* Removes a directory of `.work` that nobody holds; renamed first, so that only one removes it. */
+/* Renames a directory of `.work` that nobody holds to a name of those that are only removed, so that one alone removes it. Its path; NULL
+ * when it is gone. Caller frees. */
+static char *
+set_aside (const VolumeWork *self, const char *name)
+{
+  char uuid[UUID_CHARS + 1];
+  g_autofree char *path = g_build_filename (self->folder, name, NULL);
+  if (g_str_has_prefix (name, GONE_PREFIX))
+    return g_steal_pointer (&path);
+  text_uuid (uuid);
+  g_autofree char *gone = g_strdup_printf ("%s/" GONE_PREFIX "%s", self->folder, uuid);
+  return rename (path, gone) == 0 ? g_steal_pointer (&gone) : NULL;
+}
+
+static void
+discard (const char *path)
+{
+  g_autoptr (GError) problem = NULL;
+  if (path != NULL)
+    file_remove_tree (path, &problem);
+  am_ignore (&problem, "a leftover of an earlier run");
+}
+
 static void
 remove_folder (const VolumeWork *self, const char *name)
 {
-  char uuid[UUID_CHARS + 1];
-  g_autoptr (GError) problem = NULL;
-  text_uuid (uuid);
-  g_autofree char *path = g_build_filename (self->folder, name, NULL);
-  g_autofree char *gone = g_strdup_printf ("%s/" GONE_PREFIX "%s", self->folder, uuid);
-  if (g_str_has_prefix (name, GONE_PREFIX) || rename (path, gone) == 0)
-    file_remove_tree (g_str_has_prefix (name, GONE_PREFIX) ? path : gone, &problem);
-  am_ignore (&problem, "a leftover of an earlier run");
+  g_autofree char *path = set_aside (self, name);
+  discard (path);
 }
 
 /* That of the same artifact first: it has bytes that are right. */
@@ -399,5 +418,7 @@ void
 volume_work_finish (VolumeWork *self)
 {
   stop_beat (self);
-  remove_folder (self, self->name);
+  g_autofree char *path = set_aside (self, self->name);
+  am_autofd_cleanup (&self->alive_fd); /* NFS keeps an open file, under another name, and with it its folder */
+  discard (path);
 }

@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from harness import tools  # noqa: E402
+from harness.materializer import tree  # noqa: E402, F401
 
 
 # What no output may hold: the tokens of the local hub, and what signs an address.
@@ -112,12 +113,6 @@ def stored_bytes(folder):
         with contextlib.suppress(FileNotFoundError):
             sizes += path.stat().st_size if path.is_file() else 0
     return sizes
-
-
-def tree(folder):
-    """Relative path -> content of every file below a folder."""
-    folder = pathlib.Path(folder)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def wait_for_chunks(store, process, count=2, timeout=60):

@@ -1,150 +1,39 @@
 """The materializer against our registry: one model, whole on a volume, whatever happens on the way."""
 
-import base64
-import contextlib
-import hashlib
 import json
 import os
-import pathlib
 import random
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 
 import pytest
-from harness import clients, servers, tools
-from harness.grants import SALT, grant
+from harness import clients, tools
+from harness.grants import grant
+from harness.materializer import JOB_UID, MARKER, REPOSITORY, Job, Source, tree
 
-from .conftest import tree, write_model
+from .conftest import write_model
 
-REPOSITORY = "ai-models/catalog/namespaced/team/model/5e1c"
-USER = ("ai-models", "write-secret")
 SIZE = 96 << 20
 CHUNK = (8 << 20) + 4096  # as it travels
-JOB_UID = 64535
-
-
-class Source:
-    """A running registry with one model in it, and who reads it with grants."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        (folder / "users").write_text(":".join(USER) + "\n")
-        (folder / "salt").write_text(SALT)
-        (folder / "password").write_text(USER[1])
-        self.port = servers.free_port()
-        self.start()
-        self.model = write_model(folder / "model", {"w": ("F16", [SIZE // 2], random.Random(7).randbytes(SIZE))})
-        ai = clients.AiModels(folder / "home")
-        self.digest = ai.run("push", self.model, f"http://{self.server.host}/{REPOSITORY}:published", "--username", USER[0],
-                             "--password-file", folder / "password").json["digest"]
-        self.files = self.files_of(self.model)
-
-    @staticmethod
-    def files_of(folder):
-        return {name: hashlib.sha256(data).hexdigest() for name, data in tree(folder).items() if name != "README.md"}
-
-    def start(self):
-        self.server = servers.ours(self.folder / "store", "--plain-users", self.folder / "users", "--writer", USER[0], "--grant-salt-file",
-                                   self.folder / "salt", log=self.folder / "log", port=self.port).wait_ready()
-
-    def read_bytes(self):
-        """Bytes of blobs that were read with a grant, decoded."""
-        return int(self.server.metric("d8_ai_models_dmcr_grant_read_bytes"))
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    source = Source(tmp_path_factory.mktemp("source"))
+    folder = tmp_path_factory.mktemp("source")
+    source = Source(folder)
+    source.push(write_model(folder / "model", {"w": ("F16", [SIZE // 2], random.Random(7).randbytes(SIZE))}))
     yield source
     source.server.stop()
-
-
-class Job:
-    """A place as a Job of the cluster has it: a volume, a grant and a file for the end, reachable for its user."""
-
-    def __init__(self, source):
-        self.source = source
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="materialize-"))
-        self.root.chmod(0o755)
-        self.volume, self.end, self.grant = self.root / "volume", self.root / "end", self.root / "grant"
-        self.volume.mkdir()
-        os.chown(self.volume, 0, JOB_UID)
-        self.volume.chmod(0o2775)
-        self.give(grant(source.digest, REPOSITORY))
-
-    def give(self, token):
-        self.token = token
-        self.grant.write_text(token)
-
-    def command(self, *options, artifact=None):
-        return [str(tools.program()), "materialize", "--registry", self.source.server.host, "--registry-plain-http", "--artifact",
-                artifact or f"{REPOSITORY}@{self.source.digest}", "--grant-file", str(self.grant), "--volume", str(self.volume),
-                "--termination-file", str(self.end), "--log-format", "json", *map(str, options)]
-
-    def start(self, *options, log="log", **more):
-        with (self.root / log).open("ab") as output:
-            return subprocess.Popen(self.command(*options, **more), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/")
-
-    def run(self, *options, status=0, **more):
-        ended = self.start(*options, **more).wait(60)
-        log = (self.root / "log").read_text()
-        assert ended == status, log
-        self.check_silence(log)
-        return self.outcome()
-
-    def outcome(self):
-        text = self.end.read_text()
-        assert len(text) <= 4096
-        self.check_silence(text)
-        return json.loads(text)
-
-    def check_silence(self, text):
-        """Neither the grant nor where the module's registry is."""
-        for secret in (self.token, self.token.partition(".")[2], self.source.server.host, REPOSITORY):
-            assert secret not in text, text
-
-    def failure(self, reason, status, *options, retry, **more):
-        failure = self.run(*options, status=status, **more)["failure"]
-        assert failure["reason"] == reason and failure["retry"] is retry, failure
-        return failure["message"]
-
-    def is_shown(self):
-        return (self.volume / "model").exists()
-
-    def check_whole(self):
-        """The very files and nothing else, readable for anybody."""
-        assert Source.files_of(self.volume / "model") == self.source.files
-        assert sorted(path.name for path in self.volume.iterdir()) == [".ai-models-materialized.json", "model"]
-        assert json.loads((self.volume / ".ai-models-materialized.json").read_text())["digest"] == self.source.digest
-        for path in [self.volume / "model", *(self.volume / "model").rglob("*")]:
-            assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
-
-    def grown(self):
-        """Bytes of the large file that are on the disk."""
-        with contextlib.suppress(OSError):
-            return sum(path.stat().st_blocks * 512 for path in self.volume.glob(".work/*/files/model.safetensors"))
-        return 0
-
-    def start_until(self, fraction, *options):
-        """A run that has come so far, and shows nothing yet."""
-        process = self.start(*options)
-        end = time.monotonic() + 30
-        while self.grown() < fraction * SIZE:
-            assert process.poll() is None and time.monotonic() < end, (self.root / "log").read_text()
-            time.sleep(0.001)
-        return process
 
 
 @pytest.fixture
 def job(source):
     job = Job(source)
     yield job
-    subprocess.run(["umount", "-q", job.volume], check=False)
-    shutil.rmtree(job.root)
+    job.remove()
 
 
 def test_as_a_restricted_pod_has_it(job):
@@ -172,7 +61,7 @@ def test_what_is_there_is_verified_and_left(job):
     assert job.source.read_bytes() == read
     assert {path: path.stat().st_mtime_ns for path in job.volume.rglob("*")} == times
     # Killed before its last step: the model is whole, its marker is not there.
-    (job.volume / ".ai-models-materialized.json").unlink()
+    (job.volume / MARKER).unlink()
     assert job.run()["result"]["movedBytes"] == 0
     job.check_whole()
 
@@ -180,7 +69,7 @@ def test_what_is_there_is_verified_and_left(job):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_goes_on_where_it_was_stopped(job, how):
     read = job.source.read_bytes()
-    process = job.start_until(0.5)
+    process = job.start_until(0.5 * SIZE)
     begin = time.monotonic()
     process.send_signal(how)
     assert process.wait(30) == (-9 if how == signal.SIGKILL else 130)
@@ -205,7 +94,7 @@ def test_two_at_once(job):
 
 def test_a_holder_elsewhere_that_fell_silent(job):
     """Of another machine: its lock says nothing here. It is waited for, taken over, and cannot spoil anything when it wakes up."""
-    process = job.start_until(0.3)
+    process = job.start_until(0.3 * SIZE)
     process.send_signal(signal.SIGSTOP)
     alive = next(job.volume.glob(".work/*/alive"))
     alive.write_text("another machine\n")
@@ -262,7 +151,7 @@ def test_grants(job):
 
 def test_a_grant_that_ends_midway(job):
     job.give(grant(job.source.digest, REPOSITORY, exp=int(time.time()) + 2))
-    process = job.start_until(0.2)
+    process = job.start_until(0.2 * SIZE)
     process.send_signal(signal.SIGSTOP)
     time.sleep(3.1)
     process.send_signal(signal.SIGCONT)
@@ -276,7 +165,7 @@ def test_a_grant_that_ends_midway(job):
 
 
 def test_a_registry_that_is_away_for_a_while(job):
-    process = job.start_until(0.3)
+    process = job.start_until(0.3 * SIZE)
     process.send_signal(signal.SIGSTOP)
     job.source.server.kill()
     process.send_signal(signal.SIGCONT)
@@ -320,7 +209,7 @@ def replace_folder(volume):
     (replace_by_link, 4096),
     (lambda volume: os.truncate(volume / "model" / "model.safetensors", SIZE - 5), CHUNK),
     (replace_folder, 2 * SIZE),
-    (lambda volume: (volume / ".ai-models-materialized.json").write_text("{"), 0),
+    (lambda volume: (volume / MARKER).write_text("{"), 0),
 ], ids=["damaged", "missing", "extra", "link", "short", "no-folder", "marker"])
 def test_mends(job, how, most):
     job.run()
@@ -337,27 +226,11 @@ def test_another_model_is_replaced(job):
     job.check_whole()
 
 
-def put_raw(source, files):
-    """An artifact with any files, as any client makes it."""
-    headers = {"Authorization": "Basic " + base64.b64encode(":".join(USER).encode()).decode()}
-    put = lambda data: clients.put_blob(source.server, REPOSITORY, data, headers)  # noqa: E731
-    config = json.dumps({"descriptor": {}, "modelfs": {"type": "layers", "diffIds": [clients.digest_of(data) for data in files.values()]}, "config": {}}).encode()
-    kind = "application/vnd.cncf.model.{}.v1"
-    manifest = {"schemaVersion": 2, "mediaType": clients.MANIFEST_TYPE, "artifactType": kind.format("manifest") + "+json",
-                "config": {"mediaType": kind.format("config") + "+json", "digest": put(config), "size": len(config)},
-                "layers": [{"mediaType": kind.format("weight") + ".raw", "digest": put(data), "size": len(data),
-                            "annotations": {"org.cncf.model.filepath": name}} for name, data in files.items()]}
-    body = json.dumps(manifest).encode()
-    status, _, answer = source.server.request("PUT", f"/v2/{REPOSITORY}/manifests/raw", body, {"Content-Type": clients.MANIFEST_TYPE, **headers})
-    assert status == 201, answer
-    return clients.digest_of(body)
-
-
 def test_odd_files(job):
     """Names as long as they may be, deep folders, an empty file, one that is mostly holes, many."""
     files = {"n" * 255: b"long", "/".join(["d" * 200] * 5)[:1024]: b"deep", "empty": b"", "zeros": bytes(20 << 20), "a b/ü/#?%": b"odd",
              **{f"many/{i}": b"%d" % i for i in range(100)}}
-    digest = put_raw(job.source, files)
+    digest = job.source.put(files)
     job.give(grant(digest, REPOSITORY))
     assert job.run(artifact=f"{REPOSITORY}@{digest}")["result"]["files"] == len(files)
     assert tree(job.volume / "model") == files
