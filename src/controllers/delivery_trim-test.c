@@ -123,27 +123,35 @@ test_owners (void)
   g_assert_cmpuint (values->len, ==, 2);
 }
 
-/* Claims of which something is left to do are found. */
+#define DIGEST "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+#define CLAIM(name, more, annotation)                                                     \
+  "{'metadata':{'name':'" name "','namespace':'team'," more "'annotations':{" annotation  \
+  "'ai.deckhouse.io/owner-kind-full':'Model','ai.deckhouse.io/owner-name-full':'minilm'," \
+  "'ai.deckhouse.io/artifact-digest':'" DIGEST "'}}}"
+#define OURS(more, annotation) CLAIM ("ai-models-cache-c2a1d30d88596d31", more, annotation)
+#define HELD "'ownerReferences':[{'uid':'1'}],"
+#define WHOLE "'ai.deckhouse.io/materialized-digest':'d',"
+
+/* Claims of which something is left to do are found; what only has the label is nobody's: it may be anybody's data. */
 static void
 test_unsettled (void)
 {
   static const struct {
-    const char *metadata, *values;
+    const char *claim, *values;
   } claims[] = {
-    { "'ownerReferences':[{'uid':'1'}],'annotations':{'ai.deckhouse.io/materialized-digest':'d'}", "1" },
-    { "'ownerReferences':[{'uid':'1'}]", "1 unsettled" },
-    { "'annotations':{'ai.deckhouse.io/materialized-digest':'d'}", "unsettled" },
-    { "'ownerReferences':[{'uid':'1'}],'annotations':{'ai.deckhouse.io/materialized-digest':'d',"
-      "'ai.deckhouse.io/released-at':'t'}",
-      "1 unsettled" },
-    { "'deletionTimestamp':'t','ownerReferences':[{'uid':'1'}],"
-      "'annotations':{'ai.deckhouse.io/materialized-digest':'d'}",
-      "1 unsettled" },
+    { OURS (HELD, WHOLE), "1" },
+    { OURS (HELD, ""), "1 unsettled" },
+    { OURS ("", WHOLE), "unsettled" },
+    { OURS (HELD, WHOLE "'ai.deckhouse.io/released-at':'t',"), "1 unsettled" },
+    { OURS ("'deletionTimestamp':'t'," HELD, WHOLE), "1 unsettled" },
+    { CLAIM ("data", "", ""), "" },
+    { CLAIM ("data", HELD, WHOLE), "" },
+    { CLAIM ("ai-models-cache-0000000000000000", HELD, WHOLE), "" },
+    { "{'metadata':{'name':'data','namespace':'team'}}", "" },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (claims); i++)
     {
-      g_autofree char *text = g_strdup_printf ("{'metadata':{%s}}", claims[i].metadata);
-      g_autoptr (KubeObject) claim = object_of (text);
+      g_autoptr (KubeObject) claim = object_of (claims[i].claim);
       g_autoptr (GPtrArray) values = g_ptr_array_new_with_free_func (g_free);
       claim_index (claim, values);
       g_ptr_array_add (values, NULL);

@@ -344,6 +344,9 @@ void
 claim_index (const KubeObject *claim, GPtrArray *out_values)
 {
   guint n_before = out_values->len;
+  ClaimSubject subject;
+  if (!claim_subject_read (claim, &subject)) /* the label is easily given: it may be anybody's data */
+    return;
   owners_index (claim, out_values);
   if (out_values->len == n_before || kube_object_is_deleting (claim)
       || kube_object_annotation (claim, MATERIALIZED_ANNOTATION) == NULL
