@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/log.h"
+#include "controllers/claim_collector.h"
 #include "controllers/delivery_trim.h"
 #include "controllers/reconcile_loop.h"
 #include "controllers/workload_work.h"
@@ -317,6 +317,19 @@ enqueue_everything (DeliveryController *self)
   informer_each (self->caches->claims, enqueue_holders_listed, self);
 }
 
+typedef struct {
+  DeliveryController *controller;
+  Ctx *term;
+} Reign;
+
+static gpointer
+collect_claims (gpointer data)
+{
+  const Reign *reign = data;
+  claim_collector_run (reign->term, reign->controller->caches, reign->controller->turns);
+  return NULL;
+}
+
 gboolean
 delivery_controller_lead (Ctx *term, gpointer data, GError **error)
 {
@@ -326,7 +339,10 @@ delivery_controller_lead (Ctx *term, gpointer data, GError **error)
     return FALSE;
   g_atomic_int_set (&self->is_leading, TRUE);
   enqueue_everything (self);
+  Reign reign = { self, term };
+  GThread *collector = g_thread_new ("claims", collect_claims, &reign);
   reconcile_loop_run (term, &loop);
+  g_thread_join (collector);
   g_atomic_int_set (&self->is_leading, FALSE);
   return TRUE;
 }
