@@ -111,6 +111,8 @@ claim_sight_read (const DeliveryCaches *caches, const ClaimSubject *subject, con
   sight.job = informer_get (caches->jobs, subject->namespace, job);
   if (sight.claim != NULL)
     view_claim (&sight, subject);
+  if (sight.job != NULL && !materialize_job_is_ours (caches->settings, sight.job))
+    g_clear_pointer (&sight.job, kube_object_unref); /* in whose way it is, is told when one is to be made */
   if (sight.job != NULL)
     view_job (&sight, caches);
   *out_sight = sight;
@@ -186,7 +188,7 @@ ask_turn (Ctx *ctx, const DeliveryCaches *caches, MaterializeTurns *turns, const
   if (job == NULL)
     return TRUE;
   self->view.has_slot = FALSE;
-  if (materialize_job_claim (job) != NULL) /* ours: the cache will have it */
+  if (materialize_job_is_ours (caches->settings, job)) /* the cache will have it */
     return TRUE;
   materialize_turns_give_back (turns, self->claim);
   self->view.job = MATERIALIZER_FAILED;

@@ -160,7 +160,7 @@ make_job (Ctx *ctx, const ClaimWork *work, GError **error)
       || !write_pull_secret (ctx, work, error))
     return FALSE;
   g_autoptr (yyjson_mut_doc) doc = materialize_job_document (work->caches->settings, work->subject, work->seen->claim,
-                                                             grant_id);
+                                                             grant_id, g_get_real_time () / G_USEC_PER_SEC);
   if (!create (ctx, work->caches->client, &job_kind, work->subject->namespace, doc, &existed, error))
     return FALSE;
   am_log_info (ctx, existed ? "materializer is there" : "materializer started", "claim", work->seen->name, "model",

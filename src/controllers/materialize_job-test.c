@@ -1,5 +1,7 @@
 #include "controllers/materialize_job.h"
 
+#include <string.h>
+
 #include "controllers/controllers_fixture.h"
 
 #define DIGEST "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -34,7 +36,7 @@ static void
 test_job (void)
 {
   g_autoptr (KubeObject) claim = claim_new ();
-  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&bare, &subject, claim, "grant-1");
+  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&bare, &subject, claim, "grant-1", 1000);
   g_autofree char *text = text_of (doc);
   const char *const parts[] = {
     "'name':'ai-models-materialize-0123'",
@@ -43,7 +45,8 @@ test_job (void)
     "'ownerReferences':[{'apiVersion':'v1','kind':'PersistentVolumeClaim','name':'ai-models-cache-0123','uid':'c-1',"
     "'controller':false,'blockOwnerDeletion':false}]",
     "'annotations':{'ai.deckhouse.io/expected-bytes':'90868376','ai.deckhouse.io/claim-uid':'c-1',"
-    "'ai.deckhouse.io/grant-id':'grant-1'}",
+    "'ai.deckhouse.io/grant-id':'grant-1','ai.deckhouse.io/made-at':'1970-01-01T00:16:40Z',"
+    "'ai.deckhouse.io/job-signature':'hmac-sha256:",
     "'spec':{'backoffLimit':6,'activeDeadlineSeconds':86400,'ttlSecondsAfterFinished':300,",
     "'args':['materialize','--registry','registry:5000','--artifact','" REPOSITORY "@" DIGEST "',"
     "'--grant-file','/etc/ai-models/grant/token','--volume','/volume','--expected-bytes','90868376',"
@@ -71,7 +74,7 @@ test_registry (void)
   settings.registry_plain_http = TRUE;
   settings.delivery.materializer_pull_secret = "pull";
   g_autoptr (KubeObject) claim = claim_new ();
-  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&settings, &subject, claim, "g");
+  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&settings, &subject, claim, "g", 1000);
   g_autofree char *text = text_of (doc);
   ASSERT_HAS (text, "'--registry-ca-file','/etc/ai-models/grant/ca.crt','--registry-plain-http'");
   ASSERT_HAS (text, "'imagePullSecrets':[{'name':'ai-models-image-pull-0123'}]");
@@ -82,7 +85,7 @@ static void
 test_read (void)
 {
   g_autoptr (KubeObject) claim = claim_new ();
-  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&bare, &subject, claim, "g");
+  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&bare, &subject, claim, "g", 1000);
   g_autoptr (KubeObject) job = object_of_doc (doc);
   g_autoptr (KubeObject) other = object_of ("{'metadata':{'annotations':{'ai.deckhouse.io/expected-bytes':'much'}}}");
   g_assert_cmpstr (materialize_job_claim (job), ==, "ai-models-cache-0123");
@@ -93,6 +96,53 @@ test_read (void)
   g_assert_null (materialize_job_claim_uid (other));
   g_assert_null (materialize_job_grant (other));
   g_assert_cmpuint (materialize_job_bytes (other), ==, 0);
+}
+
+/* As it is stored: in a namespace, made at some time; and with `from` changed into `to`. */
+static KubeObject *
+stored_job (const char *created, const char *from, const char *to)
+{
+  g_autoptr (KubeObject) claim = claim_new ();
+  g_autoptr (yyjson_mut_doc) doc = materialize_job_document (&bare, &subject, claim, "g", 1000);
+  yyjson_mut_val *metadata = yyjson_mut_obj_get (yyjson_mut_doc_get_root (doc), "metadata");
+  yyjson_mut_obj_add_str (doc, metadata, "namespace", "team");
+  yyjson_mut_obj_add_str (doc, metadata, "creationTimestamp", created);
+  g_autofree char *plain = json_write (doc, NULL);
+  g_autoptr (GString) text = g_string_new (plain);
+  if (from != NULL)
+    g_assert_cmpuint (g_string_replace (text, from, to, 1), ==, 1);
+  return kube_object_parse (text->str, text->len, 1 << 20, NULL);
+}
+
+/* What looks like one of ours is none unless it was signed as just this. */
+static void
+test_is_ours (void)
+{
+  static const struct {
+    const char *created, *from, *to;
+    gboolean is_ours;
+  } rows[] = {
+    { "1970-01-01T00:16:41Z", NULL, NULL, TRUE },
+    { "1970-01-01T00:10:00Z", NULL, NULL, TRUE }, /* clocks differ */
+    { "1970-01-01T01:16:40Z", NULL, NULL, FALSE },
+    { "1970-01-01T00:16:41Z", "\"ai-models-materialize-0123\"", "\"ai-models-materialize-4567\"", FALSE },
+    { "1970-01-01T00:16:41Z", "\"namespace\":\"team\"", "\"namespace\":\"mine\"", FALSE },
+    { "1970-01-01T00:16:41Z", "claim-name\":\"ai-models-cache-0123", "claim-name\":\"ai-models-cache-4567", FALSE },
+    { "1970-01-01T00:16:41Z", "claim-uid\":\"c-1", "claim-uid\":\"c-2", FALSE },
+    { "1970-01-01T00:16:41Z", "grant-id\":\"g", "grant-id\":\"h", FALSE },
+    { "1970-01-01T01:16:40Z", "1970-01-01T00:16:40Z", "1970-01-01T01:16:40Z", FALSE },
+    { "1970-01-01T00:16:41Z", "hmac-", "", FALSE },
+    { "1970-01-01T00:16:41Z", "job-signature", "no-signature", FALSE },
+    { "1970-01-01T00:16:41Z", "made-at", "not-made-at", FALSE },
+  };
+  ControllerSettings others = bare;
+  others.delivery.state_key[0] ^= 1;
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (KubeObject) job = stored_job (rows[i].created, rows[i].from, rows[i].to);
+      g_assert_cmpint (materialize_job_is_ours (&bare, job), ==, rows[i].is_ours);
+      g_assert_false (materialize_job_is_ours (&others, job));
+    }
 }
 
 static char *
@@ -147,6 +197,7 @@ int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
+  g_test_add_func ("/materialize-job/is-ours", test_is_ours);
   g_test_add_func ("/materialize-job/job", test_job);
   g_test_add_func ("/materialize-job/registry", test_registry);
   g_test_add_func ("/materialize-job/read", test_read);

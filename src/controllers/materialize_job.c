@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "cluster/module_objects.h"
 #include "controllers/object_draft.h"
@@ -15,6 +16,11 @@
 #define GRANT_DIR "/etc/ai-models/grant"
 #define CLAIM_UID_ANNOTATION MODEL_ANNOTATION "claim-uid"
 #define GRANT_ANNOTATION MODEL_ANNOTATION "grant-id"
+#define MADE_ANNOTATION MODEL_ANNOTATION "made-at"
+#define SIGNATURE_ANNOTATION MODEL_ANNOTATION "job-signature"
+#define SIGNATURE_PREFIX "hmac-"
+#define SIGNED_AS \
+  "materializer" /* the key signs what Pod templates say, too: that begins with "NAMESPACE\0ai.deckhouse.io/" */
 
 static char *
 name_of (const char *prefix, const char *claim_name)
@@ -61,6 +67,64 @@ draft_new (const char *name, const ClaimSubject *subject, const KubeObject *clai
   return draft;
 }
 
+/* What of a Job makes it ours. */
+typedef struct {
+  const char *namespace, *job, *claim, *claim_uid, *grant_id, *made;
+} Seal;
+
+/* Caller frees. */
+static char *
+seal_sign (const Seal *self, const guint8 *key)
+{
+  const char *const words[] = { SIGNED_AS,       self->namespace, self->job, self->claim,
+                                self->claim_uid, self->grant_id,  self->made };
+  g_autoptr (GString) message = g_string_new (NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS (words); i++)
+    g_string_append_len (message, words[i], (gssize) strlen (words[i]) + 1); /* with its NUL */
+  g_autofree char *hex = g_compute_hmac_for_data (G_CHECKSUM_SHA256, key, DELIVERY_KEY_SIZE,
+                                                  (const guchar *) message->str, message->len);
+  return g_strconcat (SIGNATURE_PREFIX "sha256:", hex, NULL);
+}
+
+static gboolean
+is_signature (const char *expected, const char *text)
+{
+  Digest ours, theirs;
+  return text != NULL && g_str_has_prefix (text, SIGNATURE_PREFIX)
+         && digest_parse (text + strlen (SIGNATURE_PREFIX), &theirs, NULL)
+         && digest_parse (expected + strlen (SIGNATURE_PREFIX), &ours, NULL) && digest_equal_secret (&ours, &theirs);
+}
+
+gboolean
+materialize_job_is_ours (const ControllerSettings *settings, const KubeObject *job)
+{
+  const Seal seal = {
+    .namespace = kube_object_namespace (job),
+    .job = kube_object_name (job),
+    .claim = materialize_job_claim (job),
+    .claim_uid = materialize_job_claim_uid (job),
+    .grant_id = materialize_job_grant (job),
+    .made = kube_object_annotation (job, MADE_ANNOTATION),
+  };
+  if (seal.claim == NULL || seal.claim_uid == NULL || seal.grant_id == NULL || seal.made == NULL)
+    return FALSE;
+  gint64 made_s = time_text_parse (seal.made), created_s = kube_object_created_s (job);
+  g_autofree char *expected = seal_sign (&seal, settings->delivery.state_key);
+  return ABS (created_s - made_s) <= MATERIALIZE_MAKING_S
+         && is_signature (expected, kube_object_annotation (job, SIGNATURE_ANNOTATION));
+}
+
+static void
+add_seal (const ObjectDraft *draft, const ControllerSettings *settings, const Seal *seal)
+{
+  yyjson_mut_val *annotations = metadata_map (draft->doc, draft->metadata, "annotations");
+  g_autofree char *signature = seal_sign (seal, settings->delivery.state_key);
+  draft_text (draft, annotations, CLAIM_UID_ANNOTATION, seal->claim_uid);
+  draft_text (draft, annotations, GRANT_ANNOTATION, seal->grant_id);
+  draft_text (draft, annotations, MADE_ANNOTATION, seal->made);
+  draft_text (draft, annotations, SIGNATURE_ANNOTATION, signature);
+}
+
 static void
 add_arguments (const ObjectDraft *draft, yyjson_mut_val *container, const ControllerSettings *settings,
                const ClaimSubject *subject)
@@ -102,15 +166,14 @@ add_pod (const ObjectDraft *draft, yyjson_mut_val *spec, const ControllerSetting
 
 yyjson_mut_doc *
 materialize_job_document (const ControllerSettings *settings, const ClaimSubject *subject, const KubeObject *claim,
-                          const char *grant_id)
+                          const char *grant_id, gint64 now_s)
 {
-  g_autofree char *name = materialize_job_name (kube_object_name (claim));
+  g_autofree char *name = materialize_job_name (kube_object_name (claim)), *made = time_text (now_s);
   g_autofree char *bytes = g_strdup_printf ("%" G_GUINT64_FORMAT, subject->size_bytes);
+  const Seal seal = { subject->namespace, name, kube_object_name (claim), kube_object_uid (claim), grant_id, made };
   ObjectDraft draft = draft_new (name, subject, claim);
-  yyjson_mut_val *annotations = metadata_map (draft.doc, draft.metadata, "annotations");
-  draft_text (&draft, annotations, EXPECTED_BYTES_ANNOTATION, bytes);
-  draft_text (&draft, annotations, CLAIM_UID_ANNOTATION, kube_object_uid (claim));
-  draft_text (&draft, annotations, GRANT_ANNOTATION, grant_id);
+  draft_text (&draft, metadata_map (draft.doc, draft.metadata, "annotations"), EXPECTED_BYTES_ANNOTATION, bytes);
+  add_seal (&draft, settings, &seal);
   yyjson_mut_val *spec = draft_object (&draft, draft.root, "spec");
   yyjson_mut_obj_add_int (draft.doc, spec, "backoffLimit", RETRIES);
   yyjson_mut_obj_add_int (draft.doc, spec, "activeDeadlineSeconds", MATERIALIZE_DEADLINE_S);

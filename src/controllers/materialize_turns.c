@@ -107,14 +107,14 @@ add_request (Question *self, MaterializeRequest request, Waiting *owner)
 }
 
 static void
-add_jobs (Question *self)
+add_jobs (Question *self, const ControllerSettings *settings)
 {
   for (guint i = 0; i < self->jobs->len; i++)
     {
       const KubeObject *job = g_ptr_array_index (self->jobs, i);
       MaterializeState state = materialize_job_is_unfinished (job) ? MATERIALIZE_RUNS : MATERIALIZE_DONE;
       const char *claim = materialize_job_claim (job);
-      if (claim != NULL)
+      if (materialize_job_is_ours (settings, job))
         add_request (self,
                      (MaterializeRequest){ .namespace = kube_object_namespace (job),
                                            .claim = claim,
@@ -161,7 +161,7 @@ question_locked (MaterializeTurns *self)
     .jobs = informer_find (self->caches->jobs, NULL),
   };
   forget_silent_locked (self);
-  add_jobs (&question);
+  add_jobs (&question, self->caches->settings);
   add_started (&question, self->started, MATERIALIZE_RUNS);
   add_started (&question, self->failed, MATERIALIZE_DONE);
   add_waiting (&question, self->waiting);
@@ -275,7 +275,7 @@ note_running (KubeObject *job, gpointer data, GError **error)
 {
   MaterializeTurns *self = data;
   const char *namespace = kube_object_namespace (job), *claim = materialize_job_claim (job);
-  if (claim == NULL || !materialize_job_is_unfinished (job))
+  if (!materialize_job_is_ours (self->caches->settings, job) || !materialize_job_is_unfinished (job))
     return TRUE;
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_autoptr (KubeObject) cached = informer_get (self->caches->jobs, namespace, kube_object_name (job));
@@ -333,8 +333,8 @@ materialize_turns_take (MaterializeTurns *self, const KubeObject *claim)
   g_autofree char *place = key_of (namespace, name);
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   Waiting *waiting = g_hash_table_lookup (self->waiting, place);
-  if (waiting == NULL || g_hash_table_contains (self->started, place)
-      || g_hash_table_contains (self->closed, place) || !is_next_locked (self, waiting))
+  if (waiting == NULL || g_hash_table_contains (self->started, place) || g_hash_table_contains (self->closed, place)
+      || !is_next_locked (self, waiting))
     return FALSE;
   g_hash_table_remove (self->waiting, place);
   g_hash_table_insert (self->started, g_steal_pointer (&place), started_new (namespace, name));
