@@ -3,8 +3,11 @@ follows them, too."""
 
 import base64
 import contextlib
+import hashlib
 import json
+import pathlib
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -31,6 +34,13 @@ def sizes(bench):
 class Plane(module.Plane):
     """An API server with Ready Models whose files lie on claims, the controllers of Deployments, and the webhook registered for ours."""
 
+    def __init__(self, folder, objects, has_manager=True):
+        super().__init__(folder, objects)
+        self.manager = control_plane.Process([
+            *self.controller_manager_command(), "--controllers=deployment-controller,replicaset-controller,daemonset-controller", "--kube-api-qps=1000",
+            "--kube-api-burst=2000", "--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20"], self.folder / "kube-controller-manager.log")
+        self.has_manager = has_manager
+
     def start(self):
         super().start()
         workload_objects.make_class(self.api)
@@ -38,14 +48,12 @@ class Plane(module.Plane):
         self.webhook_pair = self.authority.issue("webhook", "/CN=webhook", "IP:127.0.0.1")
         self.salt = self.folder / "salt"
         self.salt.write_text("benchmark")
-        self.manager = control_plane.Process([*self.controller_manager_command(), "--controllers=deployment-controller,replicaset-controller,daemonset-controller",
-                                              "--kube-api-qps=1000", "--kube-api-burst=2000", "--concurrent-deployment-syncs=20", "--concurrent-replicaset-syncs=20"], self.folder / "kube-controller-manager.log")
-        self.manager.start()
+        if self.has_manager:
+            self.manager.start()
         return self
 
     def stop(self):
-        if hasattr(self, "manager"):
-            self.manager.stop()
+        self.manager.stop()
         super().stop()
 
     def options(self):
@@ -75,6 +83,9 @@ class Plane(module.Plane):
     def undelivered(self):
         """Names of the workloads that still lack something."""
         return [one["metadata"]["name"] for kind in sorted(set(workload_objects.KINDS)) for one in self.api.list(kind) if not is_delivered(one)]
+
+    def wait_delivered(self, timeout=120):
+        self.api.wait(lambda: f"all have their models, but {self.undelivered()[:5]}", lambda: not self.undelivered(), timeout, 1)
 
     def has_replica_sets(self):
         owners = {one["metadata"]["ownerReferences"][0]["uid"] for one in self.api.list("ReplicaSet")}
@@ -111,24 +122,42 @@ def delivering(bench, plane, scratch, *options):
 # Steady state
 
 
+def deliver_all(bench, plane, scratch):
+    """The first workload of each model waits for it, the others find it there."""
+    n_models, n_workloads, *_ = sizes(bench)
+    workload_objects.make_claims(plane.api)
+    with delivering(bench, plane, scratch) as controller:
+        plane.register_webhook()
+        for indexes in (range(min(n_models, n_workloads)), range(n_models, n_workloads)):
+            workload_objects.at_once(lambda i: plane.api.create(workload_objects.workload(i, n_models)), indexes)
+            plane.wait_delivered(CATCHING_UP)
+        plane.api.wait("each Deployment has its ReplicaSet", plane.has_replica_sets, CATCHING_UP, 2)
+        plane.wait_quiet()
+        controller.stop()
+    plane.remove_webhook()
+
+
+def delivered_objects(bench):
+    """A folder of etcd's with workloads that all have their models: made once, by our own controller. A later one that would
+    write anything to them is found out by the count of its writes."""
+    makers = (workload_objects.__file__, model_objects.__file__)
+    made_by = hashlib.sha256(b"".join(pathlib.Path(maker).read_bytes() for maker in makers)).hexdigest()
+    final = bench.data.folder / f"workloads-{sizes(bench)[1]}-{made_by[:10]}"
+    if not final.exists():
+        with bench.scratch() as scratch:
+            with Plane(scratch / "plane", module.objects_of(bench.data, sizes(bench)[0])) as plane:
+                deliver_all(bench, plane, scratch)
+            shutil.move(scratch / "plane" / "etcd", final)
+    return final
+
+
 def plane_of(bench):
-    """An API server with workloads that all have their models, for the rest of the run. Our own controller brings them there."""
+    """An API server with all that, for the rest of the run."""
     if "delivered" not in bench.planes:
-        n_models, n_workloads, *_ = sizes(bench)
-        objects, folder = module.objects_of(bench.data, n_models), bench.folder / "plane-delivered"
+        objects, folder = delivered_objects(bench), bench.folder / "plane-delivered"
         bench.clean(folder)
         bench.stores["plane-delivered"] = folder
-        plane = bench.planes["delivered"] = bench.stack.enter_context(Plane(folder, objects))
-        workload_objects.make_claims(plane.api)
-        with bench.scratch() as scratch, delivering(bench, plane, scratch) as controller:
-            plane.register_webhook()
-            workload_objects.at_once(lambda i: plane.api.create(workload_objects.workload(i, n_models)), range(n_workloads))
-            plane.api.wait(lambda: f"all have their models, but {plane.undelivered()[:5]}", lambda: not plane.undelivered(), CATCHING_UP, 2)
-            plane.api.wait("each Deployment has its ReplicaSet", plane.has_replica_sets, CATCHING_UP, 2)
-            plane.wait_quiet()
-            controller.stop()
-        plane.remove_webhook()
-        plane.manager.stop()
+        bench.planes["delivered"] = bench.stack.enter_context(Plane(folder, objects, has_manager=False))
     return bench.planes["delivered"]
 
 
@@ -204,7 +233,7 @@ def admission(bench, _side):
             plane.register_webhook()
             for index in range(0, n_models, 2):
                 plane.api.create(workload_objects.workload(index, n_models, "Deployment", f"first-{index}"))
-            plane.api.wait(lambda: f"the first have their models, but {plane.undelivered()[:5]}", lambda: not plane.undelivered(), 120, 1)
+            plane.wait_delivered()
             before, seconds = dict(admissions(plane)), []
 
             def apply(index):
@@ -297,7 +326,7 @@ def reapply(bench, _side):
                 thing = things[way] = workload_objects.workload(index, n_models, "Deployment", way)
                 thing["metadata"]["annotations"].pop("kubectl.kubernetes.io/last-applied-configuration")
                 kubectl(plane, thing, *(["create"] if way == "replaced" else arguments))
-            plane.api.wait("all have their models", lambda: not plane.undelivered(), 120, 0.5)
+            plane.wait_delivered()
             plane.wait_quiet()
             before = {way: replica_sets(plane, thing) for way, thing in things.items()}
             for _ in range(n_times):
