@@ -1,7 +1,6 @@
 """What the controller costs and how fast it is where workloads ask for models, against the same controller-runtime program, which
 follows them, too."""
 
-import base64
 import contextlib
 import hashlib
 import json
@@ -20,7 +19,7 @@ from harness import control_plane, delivery_plane, servers, tools
 from measures import MIB, Measure
 
 OURS, PEER = module.OURS, module.PEER
-WEBHOOK, PATH = "workloaddelivery.ai-models.deckhouse.io", "/mutate-ai-deckhouse-io-workload-delivery"
+WEBHOOK = "workloaddelivery.ai-models.deckhouse.io"
 ACCOUNT_OPTIONS = ["--delivery", "SharedPVC", "--account", module.USER]
 GATE = model_objects.PREFIX + "model-delivery"
 CATCHING_UP = 900  # s that the controller may take to deliver to all
@@ -62,19 +61,11 @@ class Plane(module.Plane):
                 "--tls-cert", self.webhook_pair[0], "--tls-key", self.webhook_pair[1]]
 
     def register_webhook(self):
-        """As the chart does, by an address."""
-        rules = [{"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": resources, "scope": "Namespaced"}
-                 for group, resources in (("apps", ["deployments", "statefulsets", "daemonsets"]), ("batch", ["cronjobs"]))]
-        asks = " || ".join(f"'{model_objects.PREFIX}{name}' in object.metadata.annotations" for name in ("model", "clustermodel"))
-        authority = base64.b64encode(self.authority.certificate.read_bytes()).decode()
-        self.api.create({"kind": "MutatingWebhookConfiguration", "metadata": {"name": "ai-models-workload-delivery"}, "webhooks": [{
-            "name": WEBHOOK, "clientConfig": {"url": f"https://127.0.0.1:{self.webhook_port}{PATH}", "caBundle": authority}, "rules": rules,
-            "matchConditions": [{"name": "asks-for-models", "expression": f"has(object.metadata.annotations) && ({asks})"}],
-            "failurePolicy": "Fail", "timeoutSeconds": 2, "sideEffects": "None", "admissionReviewVersions": ["v1"]}]})
+        self.webhook = self.api.create(delivery_plane.webhook_at(self.webhook_port, self.authority.certificate.read_text()))
         time.sleep(2)  # the API server follows its configuration a little later
 
     def remove_webhook(self):
-        self.api.delete({"kind": "MutatingWebhookConfiguration", "metadata": {"name": "ai-models-workload-delivery"}})
+        self.api.delete({"kind": "MutatingWebhookConfiguration", **self.webhook})
 
     def writes(self):
         """Of both controllers."""

@@ -15,7 +15,7 @@ from harness import control_plane, kube_api, servers, tools
 
 NAMESPACE = model_objects.NAMESPACE
 OURS, PEER = "ours", "peer"
-USER = "bench-controller"  # whom the audit log knows both as
+USER = f"system:serviceaccount:{NAMESPACE}:ai-models-controller"  # whom the audit log knows both as: the one whom the webhook lets through
 WORKER = f"system:serviceaccount:{NAMESPACE}:ai-models-publication-worker"
 N_AT_ONCE = 250  # worker slots: more than are asked for
 AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"], "rules": [
