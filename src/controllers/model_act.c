@@ -267,6 +267,13 @@ act_start_worker (ModelWork *work, const ModelDecision *decision, gboolean *out_
 }
 
 static gboolean
+act_admit_worker (ModelWork *work, const ModelDecision *decision, gboolean *out_is_done, GError **error)
+{
+  *out_is_done = FALSE;
+  return model_admit_worker (work, error);
+}
+
+static gboolean
 act_follow_worker (ModelWork *work, const ModelDecision *decision, gboolean *out_is_done, GError **error)
 {
   StatusWish wish = model_status_wish (work, decision);
@@ -379,6 +386,7 @@ model_act (ModelWork *work, const ModelDecision *decision, gboolean *out_is_done
     [MODEL_STEP_AWAIT] = act_await,
     [MODEL_STEP_QUEUE] = act_queue,
     [MODEL_STEP_START_WORKER] = act_start_worker,
+    [MODEL_STEP_ADMIT_WORKER] = act_admit_worker,
     [MODEL_STEP_FOLLOW_WORKER] = act_follow_worker,
     [MODEL_STEP_RESTART_WORKER] = act_restart_worker,
     [MODEL_STEP_TAKE_RESULT] = act_take_result,

@@ -29,6 +29,21 @@ enqueue (ModelController *self, const ModelOwner *owner)
     work_queue_add (self->queue, key);
 }
 
+/* Of many that come at once each gets its Pod, which takes its time to start, before any gets more. */
+static void
+enqueue_new (ModelController *self, const ModelOwner *owner)
+{
+  g_autofree char *key = model_key (owner);
+  if (g_atomic_int_get (&self->is_leading))
+    work_queue_add_first (self->queue, key);
+}
+
+static gboolean
+is_new (const KubeObject *before, const KubeObject *now)
+{
+  return before == NULL && now != NULL && kube_object_status (now) == NULL;
+}
+
 static gboolean
 is_stored (const KubeObject *model)
 {
@@ -59,7 +74,7 @@ model_changed (const KubeObject *before, const KubeObject *now, gpointer data, g
   ModelOwner owner = model_owner_of (now != NULL ? now : before, is_cluster_wide);
   if (now == NULL || is_stored (before) != is_stored (now))
     g_atomic_int_set (&self->inventory_is_due, TRUE);
-  enqueue (self, &owner);
+  (is_new (before, now) ? enqueue_new : enqueue) (self, &owner);
   tell_listener (self, before, now, is_cluster_wide);
   if (now != NULL || !g_atomic_int_get (&self->is_leading))
     return;
@@ -111,6 +126,8 @@ pod_changed (const KubeObject *before, const KubeObject *now, gpointer data)
   worker_sight_read (now, &sight);
   worker_slots_set (self->slots, kube_object_name (now != NULL ? now : before), sight.state == MODEL_WORKER_ACTIVE);
   worker_sight_clear (&sight);
+  if (now == NULL)
+    model_forget_admission (self, before);
   part_changed (before, now, data);
   if (g_atomic_int_get (&self->is_leading))
     call_next (self);
@@ -190,6 +207,7 @@ model_controller_new (Ctx *ctx, KubeClient *client, const ControllerSettings *se
   self->awaits_usage = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->n_failures = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->orphans = model_orphans_new ();
+  self->admitted = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->damaged = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   self->inventory_is_due = TRUE;
   self->models = start_informer (self, &model_kind, TRUE, NULL, NULL, namespaced_changed);
@@ -219,6 +237,7 @@ model_controller_free (ModelController *self)
   g_hash_table_unref (self->awaits_usage);
   g_hash_table_unref (self->n_failures);
   g_hash_table_unref (self->orphans);
+  g_hash_table_unref (self->admitted);
   g_hash_table_unref (self->damaged);
   g_mutex_clear (&self->lock);
   g_mutex_clear (&self->listener_lock);

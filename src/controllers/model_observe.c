@@ -101,6 +101,7 @@ view_worker (ModelWork *work, gint64 now_ms)
   worker_sight_read (work->pod, &work->worker);
   read_progress (work);
   work->view.worker = work->worker.state;
+  work->view.is_admitted = model_is_admitted (work);
   work->view.has_leftovers = work->state_secret != NULL || work->auth_secret != NULL;
   judge_interruption (work, now_ms);
   if (work->worker.state == MODEL_WORKER_FAILED)

@@ -41,6 +41,7 @@ struct ModelController {
   GHashTable *awaits_usage; /* keys */
   GHashTable *n_failures;   /* key -> in a row, of steps that wait for long between two tries */
   GHashTable *orphans;      /* key -> set of uids */
+  GHashTable *admitted;     /* uids of workers' Pods that were let begin, though the caches may not show it */
   GHashTable *damaged;      /* uid -> what is wrong with its artifact, until that is written down */
   gboolean inventory_is_healthy;
   gint64 inventory_success_s; /* Unix time; 0: never */
@@ -87,6 +88,11 @@ StatusWish model_status_wish (const ModelWork *work, const ModelDecision *decisi
 
 /* model_worker.c */
 gboolean model_start_worker (ModelWork *work, gboolean *out_started, GError **error);
+/* Lets the worker whose Pod is there begin. */
+gboolean model_admit_worker (ModelWork *work, GError **error);
+/* Whether it was, as far as is known here. */
+gboolean model_is_admitted (const ModelWork *work);
+void model_forget_admission (ModelController *self, const KubeObject *pod);
 gboolean model_restart_worker (ModelWork *work, GError **error);
 /* Removes the Pod; the rest once that is gone. `*out_is_gone`: nothing of it is left. */
 gboolean model_remove_worker (Ctx *ctx, ModelController *self, const ModelOwner *owner, const KubeObject *pod,

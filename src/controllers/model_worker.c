@@ -43,8 +43,9 @@ put_token (ModelWork *work, GError **error)
   return stored != NULL;
 }
 
-/* What the worker needs; nothing runs yet. The cleanup state comes first and goes last; the worker's state comes last and
- * goes last of the worker's: whoever sees one of them knows that there may be others. */
+/* What the worker needs beside its Pod, which waits for its state and rights (publish/worker_steps.c) and does nothing
+ * meanwhile: so the Pod may come first, and be on its way to a node. The cleanup state comes first and goes last; the worker's
+ * state comes last and goes last of the worker's: whoever sees one of them knows that there may be others. */
 static gboolean
 prepare (ModelWork *work, GError **error)
 {
@@ -59,7 +60,6 @@ prepare (ModelWork *work, GError **error)
           || model_create (work->ctx, self, &secret_kind, namespace, cleanup, NULL, error))
          && model_create (work->ctx, self, &role_kind, namespace, role, NULL, error)
          && model_create (work->ctx, self, &role_binding_kind, namespace, binding, NULL, error)
-         && put_token (work, error)
          && (work->state_secret != NULL
              || model_create (work->ctx, self, &secret_kind, namespace, state, NULL, error));
 }
@@ -89,6 +89,35 @@ create_pod (ModelWork *work, const WorkerJob *job, gboolean *out_existed, GError
 }
 
 gboolean
+model_admit_worker (ModelWork *work, GError **error)
+{
+  ModelController *self = work->controller;
+  if (!prepare (work, error))
+    return FALSE;
+  am_log_info (work->ctx, "worker admitted", NULL);
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  g_hash_table_add (self->admitted, g_strdup (kube_object_uid (work->pod)));
+  return TRUE;
+}
+
+gboolean
+model_is_admitted (const ModelWork *work)
+{
+  ModelController *self = work->controller;
+  if (work->state_secret != NULL)
+    return TRUE;
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  return work->pod != NULL && g_hash_table_contains (self->admitted, kube_object_uid (work->pod));
+}
+
+void
+model_forget_admission (ModelController *self, const KubeObject *pod)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  g_hash_table_remove (self->admitted, kube_object_uid (pod));
+}
+
+gboolean
 model_start_worker (ModelWork *work, gboolean *out_started, GError **error)
 {
   gboolean is_same = FALSE, existed = FALSE;
@@ -97,7 +126,7 @@ model_start_worker (ModelWork *work, gboolean *out_started, GError **error)
     return FALSE;
   if (!is_same) /* the cache is late: look again at what is */
     return TRUE;
-  if (!prepare (work, error) || (work->upload != NULL && !model_start_upload (work, error)))
+  if (!put_token (work, error) || (work->upload != NULL && !model_start_upload (work, error)))
     return FALSE;
   yyjson_val *source = json_get_object (kube_object_status (work->object), "source");
   WorkerJob job = {
@@ -120,6 +149,9 @@ model_restart_worker (ModelWork *work, GError **error)
 {
   ModelController *self = work->controller;
   const char *uid = kube_object_uid (work->pod);
+  /* One that ended before it was let begin leaves a count, too. */
+  if (!model_is_admitted (work) && !model_admit_worker (work, error))
+    return FALSE;
   WorkerRestarts next = worker_restarts_next (&work->restarts, uid, work->progress.uploaded_size_bytes,
                                               work->worker.message, g_get_real_time () / 1000);
   g_autofree char *state = model_object_name (WORKER_STATE_PREFIX, work->owner.uid);

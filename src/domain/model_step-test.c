@@ -42,14 +42,24 @@ static const struct {
     "CatalogSourceNotReady" },
   { "catalogue", { FRESH, .source = MODEL_SOURCE_CATALOG }, MODEL_STEP_START_WORKER, MODEL_AT_RUNNING, NULL },
 
-  { "running", { FRESH, .worker = MODEL_WORKER_ACTIVE }, MODEL_STEP_FOLLOW_WORKER, MODEL_AT_RUNNING, NULL },
+  { "running",
+    { FRESH, .worker = MODEL_WORKER_ACTIVE, .is_admitted = TRUE },
+    MODEL_STEP_FOLLOW_WORKER,
+    MODEL_AT_RUNNING,
+    NULL },
+  { "its Pod is there", { FRESH, .worker = MODEL_WORKER_ACTIVE }, MODEL_STEP_ADMIT_WORKER, MODEL_AT_RUNNING, NULL },
+  { "an upload's Pod is there",
+    { UPLOAD, .upload = MODEL_UPLOAD_STAGED, .worker = MODEL_WORKER_ACTIVE },
+    MODEL_STEP_ADMIT_WORKER,
+    MODEL_AT_RUNNING,
+    NULL },
   { "running, and now usage is unknown",
-    { FRESH, .worker = MODEL_WORKER_ACTIVE, .is_usage_known = FALSE },
+    { FRESH, .worker = MODEL_WORKER_ACTIVE, .is_admitted = TRUE, .is_usage_known = FALSE },
     MODEL_STEP_FOLLOW_WORKER,
     MODEL_AT_RUNNING,
     NULL },
   { "running, and now its Secret is gone",
-    { FRESH, .worker = MODEL_WORKER_ACTIVE, .waits_for = "Pending" },
+    { FRESH, .worker = MODEL_WORKER_ACTIVE, .is_admitted = TRUE, .waits_for = "Pending" },
     MODEL_STEP_FOLLOW_WORKER,
     MODEL_AT_RUNNING,
     NULL },
@@ -77,7 +87,7 @@ static const struct {
     NULL },
   { "upload expired", { UPLOAD, .upload = MODEL_UPLOAD_OVER }, MODEL_STEP_FAIL, MODEL_AT_FAILED, NULL },
   { "upload being published",
-    { UPLOAD, .upload = MODEL_UPLOAD_STAGED, .worker = MODEL_WORKER_ACTIVE },
+    { UPLOAD, .upload = MODEL_UPLOAD_STAGED, .worker = MODEL_WORKER_ACTIVE, .is_admitted = TRUE },
     MODEL_STEP_FOLLOW_WORKER,
     MODEL_AT_RUNNING,
     NULL },
@@ -146,7 +156,7 @@ static const struct {
     NULL },
   { "damaged, published again and running",
     { STORED, .is_settled = FALSE, .is_ready = FALSE, .artifact = MODEL_ARTIFACT_DAMAGED,
-      .worker = MODEL_WORKER_ACTIVE },
+      .worker = MODEL_WORKER_ACTIVE, .is_admitted = TRUE },
     MODEL_STEP_FOLLOW_WORKER,
     MODEL_AT_RUNNING,
     NULL },
@@ -162,7 +172,8 @@ static const struct {
     MODEL_AT_FAILED,
     NULL },
   { "running, and somebody made the status Ready",
-    { FRESH, .is_settled = TRUE, .is_ready = TRUE, .cleanup = MODEL_CLEANUP_DUE, .worker = MODEL_WORKER_ACTIVE },
+    { FRESH, .is_settled = TRUE, .is_ready = TRUE, .cleanup = MODEL_CLEANUP_DUE, .worker = MODEL_WORKER_ACTIVE,
+      .is_admitted = TRUE },
     MODEL_STEP_FOLLOW_WORKER,
     MODEL_AT_RUNNING,
     NULL },
@@ -202,7 +213,7 @@ static const struct {
   { "deleted, nothing there", { LEAVING }, MODEL_STEP_DROP_FINALIZER, MODEL_AT_DELETING, NULL },
   { "deleted, not ours", { LEAVING, .has_finalizer = FALSE }, MODEL_STEP_NONE, MODEL_AT_DELETING, NULL },
   { "deleted while it runs",
-    { LEAVING, .worker = MODEL_WORKER_ACTIVE },
+    { LEAVING, .worker = MODEL_WORKER_ACTIVE, .is_admitted = TRUE },
     MODEL_STEP_CLEAR_UP,
     MODEL_AT_DELETING,
     NULL },
@@ -242,7 +253,7 @@ test_rows (void)
 static gboolean
 nth_view (guint n, ModelView *out_view)
 {
-  static const guint bases[] = { 2, 2, 4, 3, 3, 3, 5, 2, 4, 2, 2, 2, 3, 2 };
+  static const guint bases[] = { 2, 2, 4, 3, 3, 3, 5, 2, 4, 2, 2, 2, 3, 2, 2 };
   guint digits[G_N_ELEMENTS (bases)];
   for (gsize i = 0; i < G_N_ELEMENTS (bases); i++)
     {
@@ -267,6 +278,7 @@ nth_view (guint n, ModelView *out_view)
     .is_published = digits[12] > 0,
     .shows_result = digits[12] > 1,
     .is_pausing = digits[13] != 0,
+    .is_admitted = digits[14] != 0,
   };
   return n == 0;
 }
@@ -283,6 +295,8 @@ test_all_views (void)
         g_assert_true (!seen.is_deleting && seen.has_finalizer && seen.worker == MODEL_WORKER_ABSENT
                        && seen.is_usage_known && !seen.is_pausing && seen.n_active_workers < seen.max_workers
                        && (!seen.is_settled || seen.is_ready));
+      if (step == MODEL_STEP_ADMIT_WORKER) /* of one that may begin */
+        g_assert_true (!seen.is_deleting && seen.has_finalizer && seen.worker == MODEL_WORKER_ACTIVE);
       if (step == MODEL_STEP_DROP_FINALIZER)
         g_assert_true (seen.is_deleting && seen.worker == MODEL_WORKER_ABSENT && seen.cleanup != MODEL_CLEANUP_DUE
                        && !seen.has_leftovers);
@@ -293,7 +307,8 @@ test_all_views (void)
       if (seen.is_published && seen.artifact != MODEL_ARTIFACT_DAMAGED) /* nothing is published twice */
         g_assert_true (step != MODEL_STEP_START_WORKER && step != MODEL_STEP_PUBLISH_AGAIN
                        && step != MODEL_STEP_FAIL);
-      if (step == MODEL_STEP_ISSUE_UPLOAD || step == MODEL_STEP_START_WORKER || step == MODEL_STEP_TAKE_RESULT)
+      if (step == MODEL_STEP_ISSUE_UPLOAD || step == MODEL_STEP_START_WORKER || step == MODEL_STEP_ADMIT_WORKER
+          || step == MODEL_STEP_TAKE_RESULT)
         g_assert_true (seen.has_finalizer); /* what is made can be cleared up */
     }
 }

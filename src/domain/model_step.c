@@ -94,6 +94,8 @@ decide_worker (const ModelView *seen)
     [MODEL_WORKER_FAILED] = { MODEL_STEP_FAIL, MODEL_AT_FAILED, NULL },
     [MODEL_WORKER_INTERRUPTED] = { MODEL_STEP_RESTART_WORKER, MODEL_AT_QUEUED, NULL },
   };
+  if (seen->worker == MODEL_WORKER_ACTIVE && !seen->is_admitted)
+    return decision (MODEL_STEP_ADMIT_WORKER, MODEL_AT_RUNNING, NULL);
   return decisions[seen->worker];
 }
 

@@ -45,6 +45,7 @@ typedef struct {
   gboolean is_published; /* the cleanup state holds the result of a publication: what the status has to say */
   gboolean shows_result; /* and it says so */
   ModelWorkerState worker;
+  gboolean is_admitted;   /* it has what it needs to begin; until then its Pod does nothing */
   gboolean has_leftovers; /* Secrets of a worker or of an upload that nobody needs any more once it is settled */
   ModelUploadState upload;
   gboolean is_pausing;   /* the worker was interrupted, and another is not started yet */
@@ -61,7 +62,8 @@ typedef enum {
   MODEL_STEP_AWAIT_UPLOAD,   /* say so */
   MODEL_STEP_AWAIT,          /* say what for */
   MODEL_STEP_QUEUE,          /* say so */
-  MODEL_STEP_START_WORKER,   /* and say so */
+  MODEL_STEP_START_WORKER,   /* its Pod */
+  MODEL_STEP_ADMIT_WORKER,   /* make what it waits for before it does anything */
   MODEL_STEP_FOLLOW_WORKER,  /* write its progress */
   MODEL_STEP_RESTART_WORKER, /* remove its Pod; the next look starts another from the checkpoint */
   MODEL_STEP_TAKE_RESULT,    /* cleanup state, books, status, in this order; of what is not done yet */

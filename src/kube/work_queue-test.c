@@ -50,6 +50,46 @@ test_again (void)
 }
 
 static void
+test_first (void)
+{
+  g_autoptr (WorkQueue) queue = work_queue_new (NULL);
+  work_queue_add (queue, "a");
+  work_queue_add (queue, "b");
+  work_queue_add_first (queue, "c");
+  work_queue_add_first (queue, "b"); /* of several wishes the earliest counts */
+  work_queue_add (queue, "c");
+  g_assert_cmpuint (work_queue_length (queue), ==, 3);
+  const char *const expected[] = { "c", "b", "a", NULL };
+  for (guint i = 0; i < G_N_ELEMENTS (expected); i++)
+    assert_next (queue, expected[i]);
+  work_queue_add_first (queue, "a"); /* once it is done */
+  work_queue_add (queue, "d");
+  work_queue_done (queue, "a");
+  assert_next (queue, "a");
+  assert_next (queue, "d");
+}
+
+/* However many come first, the others get on. */
+static void
+test_first_in_a_row (void)
+{
+  g_autoptr (WorkQueue) queue = work_queue_new (NULL);
+  guint n_before = 0;
+  work_queue_add (queue, "patient");
+  for (guint i = 0; i < 100; i++)
+    {
+      g_autofree char *key = g_strdup_printf ("%u", i);
+      work_queue_add_first (queue, key);
+    }
+  for (gboolean is_there = FALSE; !is_there; n_before++)
+    {
+      g_autofree char *key = next (queue, 20 * 1000);
+      is_there = g_strcmp0 (key, "patient") == 0;
+    }
+  g_assert_cmpuint (n_before, <, 50);
+}
+
+static void
 test_later (void)
 {
   g_autoptr (WorkQueue) queue = work_queue_new (NULL);
@@ -168,6 +208,8 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/work-queue/once", test_once);
   g_test_add_func ("/work-queue/again", test_again);
+  g_test_add_func ("/work-queue/first", test_first);
+  g_test_add_func ("/work-queue/first-in-a-row", test_first_in_a_row);
   g_test_add_func ("/work-queue/later", test_later);
   g_test_add_func ("/work-queue/failures", test_failures);
   g_test_add_func ("/work-queue/shut-down", test_shut_down);

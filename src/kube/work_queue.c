@@ -2,11 +2,13 @@
 
 #define BASE_DELAY_MS 100
 #define MAX_DELAY_MS (5 * 60 * 1000)
+#define FIRST_IN_A_ROW 32u
 #define POLL_MS 1000 /* how late a context's cancellation may be noticed */
 
 typedef struct {
   char *key;
   gboolean queued, working, again; /* waits for a worker; one has it; was added meanwhile */
+  gboolean is_first;               /* comes before others, or will then */
   GSequenceIter *later;            /* in `delayed`, or NULL */
   gint64 due_us;
   guint n_failures;
@@ -17,7 +19,8 @@ struct WorkQueue {
   GCond changed;
   WorkQueueConfig config;
   GHashTable *entries; /* key -> Entry: what waits, is worked on, is due later, or has failed */
-  GQueue ready;        /* Entry */
+  GQueue first, ready; /* Entry */
+  guint n_in_a_row;    /* of `first` */
   GSequence *delayed;  /* Entry, the earliest first */
   gboolean is_shut_down;
 };
@@ -48,6 +51,7 @@ work_queue_free (WorkQueue *self)
 {
   if (self == NULL)
     return;
+  g_queue_clear (&self->first);
   g_queue_clear (&self->ready);
   g_sequence_free (self->delayed);
   g_hash_table_unref (self->entries);
@@ -92,7 +96,7 @@ enqueue_locked (WorkQueue *self, Entry *entry)
   else if (!entry->queued)
     {
       entry->queued = TRUE;
-      g_queue_push_tail (&self->ready, entry);
+      g_queue_push_tail (entry->is_first ? &self->first : &self->ready, entry);
     }
   g_cond_signal (&self->changed);
 }
@@ -126,6 +130,20 @@ work_queue_add (WorkQueue *self, const char *key)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   enqueue_locked (self, get_entry_locked (self, key));
+}
+
+void
+work_queue_add_first (WorkQueue *self, const char *key)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  Entry *entry = get_entry_locked (self, key);
+  if (entry->queued && !entry->is_first)
+    {
+      g_queue_remove (&self->ready, entry);
+      entry->queued = FALSE;
+    }
+  entry->is_first = TRUE;
+  enqueue_locked (self, entry);
 }
 
 void
@@ -171,6 +189,19 @@ take_due_locked (WorkQueue *self)
   return G_MAXINT64;
 }
 
+static Entry *
+take_ready_locked (WorkQueue *self)
+{
+  gboolean is_first = self->ready.length == 0 || (self->first.length > 0 && self->n_in_a_row < FIRST_IN_A_ROW);
+  Entry *entry = g_queue_pop_head (is_first ? &self->first : &self->ready);
+  self->n_in_a_row = is_first ? self->n_in_a_row + 1 : 0;
+  if (entry == NULL)
+    return NULL;
+  entry->queued = entry->is_first = FALSE;
+  entry->working = TRUE;
+  return entry;
+}
+
 char *
 work_queue_get (WorkQueue *self, Ctx *ctx)
 {
@@ -178,13 +209,9 @@ work_queue_get (WorkQueue *self, Ctx *ctx)
   while (!self->is_shut_down && ctx_check (ctx, NULL))
     {
       gint64 next_us = take_due_locked (self);
-      Entry *entry = g_queue_pop_head (&self->ready);
+      Entry *entry = take_ready_locked (self);
       if (entry != NULL)
-        {
-          entry->queued = FALSE;
-          entry->working = TRUE;
-          return g_strdup (entry->key);
-        }
+        return g_strdup (entry->key);
       gint64 wait_ms = MIN (POLL_MS, ctx_remaining_ms (ctx));
       g_cond_wait_until (&self->changed, &self->lock, MIN (next_us, g_get_monotonic_time () + wait_ms * 1000));
     }
@@ -218,5 +245,5 @@ work_queue_length (WorkQueue *self)
 {
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   take_due_locked (self);
-  return self->ready.length;
+  return self->first.length + self->ready.length;
 }

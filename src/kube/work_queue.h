@@ -17,6 +17,8 @@ void work_queue_free (WorkQueue *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (WorkQueue, work_queue_free)
 
 void work_queue_add (WorkQueue *self, const char *key);
+/* Before those that were only added; of these every so manieth gets its turn all the same. */
+void work_queue_add_first (WorkQueue *self, const char *key);
 /* Of several wishes the earliest counts; work_queue_add is earlier than any. */
 void work_queue_add_after (WorkQueue *self, const char *key, gint64 delay_ms);
 /* After the key's own delay, which grows with each failure until work_queue_forget. */

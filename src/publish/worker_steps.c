@@ -11,21 +11,34 @@
 
 #define TAG "published"
 #define SMALL_FILE_LIMIT_BYTES 4096
+#define FIRST_PAUSE_MS 50
+#define LAST_PAUSE_MS 1600
 /* publication-pipeline.md, "Storage reservation": a margin, and what a tar of the files would add. */
 #define SPARE_BYTES (64ull << 20)
 #define TAR_BLOCK_BYTES 512u
 #define TAR_END_BYTES 1024u
 
+/* The controller makes state and rights when it sees the Pod: nothing of them is there in the first moments. */
 gboolean
 worker_begin (Ctx *ctx, Worker *self, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
-  if (worker_report_begin (ctx, self->report, &problem))
-    return TRUE;
-  if (am_error_is (problem, AM_ERROR_NOT_FOUND)) /* the controller makes it */
-    return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "%s", problem->message);
-  g_propagate_error (error, g_steal_pointer (&problem));
-  return FALSE;
+  for (gint64 pause_ms = FIRST_PAUSE_MS;; pause_ms *= 2)
+    {
+      g_autoptr (GError) problem = NULL;
+      if (worker_report_begin (ctx, self->report, &problem))
+        return TRUE;
+      gboolean is_absent = am_error_is (problem, AM_ERROR_NOT_FOUND);
+      if ((is_absent || am_error_is (problem, AM_ERROR_PERMISSION_DENIED)) && pause_ms <= LAST_PAUSE_MS)
+        {
+          if (!ctx_sleep_ms (ctx, pause_ms, error))
+            return FALSE;
+          continue;
+        }
+      if (is_absent)
+        return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "%s", problem->message);
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
 }
 
 const char *

@@ -121,9 +121,12 @@ class Subject:
             "state": {"terminated": {"exitCode": code, "reason": reason or ("Completed" if code == 0 else "Error"), "message": text,
                                      "startedAt": now, "finishedAt": now}}}], **more)
 
+    def wait_state(self):
+        """The Secret that the worker waits for; its Pod comes first."""
+        return {"kind": "Secret", **self.api.wait("the worker is admitted", lambda: self.part("Secret", "ai-model-publish-state-"), 30)}
+
     def write_state(self, **state):
-        secret = {"kind": "Secret", **self.part("Secret", "ai-model-publish-state-")}
-        self.api.patch(secret, {"data": {"state.json": base64.b64encode(json.dumps(state).encode()).decode()}})
+        self.api.patch(self.wait_state(), {"data": {"state.json": base64.b64encode(json.dumps(state).encode()).decode()}})
 
     def set_session(self, annotations=None, **data):
         """As the upload gateway does."""

@@ -109,8 +109,7 @@ def test_interrupted(api, controller):
 def test_dies_again_and_again(api, controller):
     one = Subject(api, "dies")
     one.wait_pod()
-    state = {"kind": "Secret", **one.part("Secret", "ai-model-publish-state-")}
-    api.patch(state, {"metadata": {"annotations": {"ai.deckhouse.io/worker-interruptions": "5"}}})
+    api.patch(one.wait_state(), {"metadata": {"annotations": {"ai.deckhouse.io/worker-interruptions": "5"}}})
     one.end_pod("", code=137, reason="OOMKilled")
     one.wait_condition("ArtifactResolved", "False", "PublicationFailed", "6 times in a row")
     assert "ran out of memory" in one.condition("ArtifactResolved")[2]
