@@ -241,11 +241,36 @@ test_times (void)
   g_assert_true (materialize_job_is_unfinished (job));
 }
 
+/* Since when nothing of it runs. */
+static void
+test_idle (void)
+{
+  static const struct {
+    const char *pods[3];
+    gint64 idle_s;
+  } idle[] = {
+    { { NULL }, 60 },
+    { { POD ("a", 10, "'phase':'Pending'") }, 50 },
+    { { POD ("a", 10, ENDED (1, 40, "x")) }, 20 },
+    { { POD ("a", 10, ENDED (1, 40, "x")), POD ("b", 50, WAITING ("ImagePullBackOff")) }, 10 },
+    { { POD ("a", 10, COPYING (20)) }, 0 },
+  };
+  g_autoptr (KubeObject) job = object_of (RUNS);
+  for (gsize i = 0; i < G_N_ELEMENTS (idle); i++)
+    {
+      g_auto (MaterializeSight) sight = { 0 };
+      g_autoptr (GPtrArray) pods = pods_of (idle[i].pods);
+      materialize_sight_read (job, pods, NOW_S, &sight);
+      g_assert_cmpint (sight.idle_s, ==, idle[i].idle_s);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/materialize-sight/rows", test_rows);
   g_test_add_func ("/materialize-sight/times", test_times);
+  g_test_add_func ("/materialize-sight/idle", test_idle);
   return g_test_run ();
 }

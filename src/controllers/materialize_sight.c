@@ -138,6 +138,16 @@ read_unfinished (MaterializeSight *self, const KubeObject *job, const KubeObject
     }
 }
 
+static gint64
+idle_s (const KubeObject *job, const KubeObject *pod, gint64 now_s)
+{
+  gint64 made_s = kube_object_created_s (pod != NULL ? pod : job);
+  const char *ended = pod != NULL ? json_get_string (pod_container_state (pod, "terminated"), "finishedAt") : NULL;
+  if (pod != NULL && pod_container_state (pod, "running") != NULL)
+    return 0;
+  return MAX (now_s - MAX (made_s, time_text_parse (ended)), 0);
+}
+
 void
 materialize_sight_read (const KubeObject *job, GPtrArray *pods, gint64 now_s, MaterializeSight *out_sight)
 {
@@ -149,6 +159,7 @@ materialize_sight_read (const KubeObject *job, GPtrArray *pods, gint64 now_s, Ma
   const char *began = json_get_string (kube_object_status (job), "startTime");
   out_sight->pod = newest != NULL ? kube_object_ref ((KubeObject *) newest) : NULL;
   out_sight->elapsed_s = ago_s (began, now_s);
+  out_sight->idle_s = idle_s (job, newest, now_s);
   if (condition_of (job, "Complete") != NULL)
     out_sight->state = MATERIALIZER_SUCCEEDED;
   else if (failed != NULL)

@@ -106,19 +106,28 @@ add_request (Question *self, MaterializeRequest request, Waiting *owner)
   g_ptr_array_add (self->owners, owner);
 }
 
+static MaterializeState
+state_of (const DeliveryCaches *caches, const KubeObject *job)
+{
+  g_auto (MaterializeSight) sight = { 0 };
+  if (!materialize_job_is_unfinished (job))
+    return MATERIALIZE_DONE;
+  g_autoptr (GPtrArray) pods = informer_find (caches->job_pods, kube_object_uid (job));
+  materialize_sight_read (job, pods, g_get_real_time () / G_USEC_PER_SEC, &sight);
+  return sight.idle_s >= MATERIALIZE_STALLED_S ? MATERIALIZE_STALLED : MATERIALIZE_RUNS;
+}
+
 static void
-add_jobs (Question *self, const ControllerSettings *settings)
+add_jobs (Question *self, const DeliveryCaches *caches)
 {
   for (guint i = 0; i < self->jobs->len; i++)
     {
       const KubeObject *job = g_ptr_array_index (self->jobs, i);
-      MaterializeState state = materialize_job_is_unfinished (job) ? MATERIALIZE_RUNS : MATERIALIZE_DONE;
-      const char *claim = materialize_job_claim (job);
-      if (materialize_job_is_ours (settings, job))
+      if (materialize_job_is_ours (caches->settings, job))
         add_request (self,
                      (MaterializeRequest){ .namespace = kube_object_namespace (job),
-                                           .claim = claim,
-                                           .state = state,
+                                           .claim = materialize_job_claim (job),
+                                           .state = state_of (caches, job),
                                            .job_started_s = kube_object_created_s (job) },
                      NULL);
     }
@@ -161,7 +170,7 @@ question_locked (MaterializeTurns *self)
     .jobs = informer_find (self->caches->jobs, NULL),
   };
   forget_silent_locked (self);
-  add_jobs (&question, self->caches->settings);
+  add_jobs (&question, self->caches);
   add_started (&question, self->started, MATERIALIZE_RUNS);
   add_started (&question, self->failed, MATERIALIZE_DONE);
   add_waiting (&question, self->waiting);

@@ -4,20 +4,28 @@
 
 #define MAX_REQUESTS 16
 
-/* "a1 a2* b3": namespace, age of the claim (small is old); '*' and when its Job started: it runs; '!' the same: done. */
+/* "a1 a2* b3": namespace, age of the claim (small is old); '*' and when its Job started: it runs; '?' the same: it is stalled;
+ * '!' the same: done. */
+static MaterializeState
+state_of (const char *mark)
+{
+  if (mark == NULL)
+    return MATERIALIZE_WAITS;
+  return *mark == '*' ? MATERIALIZE_RUNS : *mark == '?' ? MATERIALIZE_STALLED : MATERIALIZE_DONE;
+}
+
 static gsize
 requests_of (const char *text, MaterializeRequest *out_requests, char **words)
 {
   gsize n = 0;
   for (; words[n] != NULL; n++)
     {
-      char *mark = strpbrk (words[n], "*!");
-      MaterializeState state = mark == NULL ? MATERIALIZE_WAITS : *mark == '*' ? MATERIALIZE_RUNS : MATERIALIZE_DONE;
+      char *mark = strpbrk (words[n], "*?!");
       static const char *const namespaces[] = { "a", "b", "c" };
       out_requests[n] = (MaterializeRequest){
         .namespace = namespaces[words[n][0] - 'a'],
         .claim = words[n],
-        .state = state,
+        .state = state_of (mark),
         .claim_created_s = g_ascii_strtoll (words[n] + 1, NULL, 10),
         .job_started_s = mark != NULL ? g_ascii_strtoll (mark + 1, NULL, 10) : 0,
       };
@@ -37,6 +45,10 @@ static const struct {
   { "a1*0 a2*0 b3", 2, "" },
   { "a1*0 a2*0 a3*0 b3", 2, "" }, /* the limit was lowered */
   { "a1*0 a2 b3", 2, "b3" },
+  { "a1?0 a2?0 b3", 2, "b3" },
+  { "a1?0 a2 b3", 1, "b3" }, /* it has one already */
+  { "a1?0 a2 b3", 2, "b3 a2" },
+  { "a1?0 b2*0 b3", 1, "" },
   { "a1*0 a2 a3 b9", 3, "b9 a2" },
   { "a1 a2 a3 b9", 2, "a1 b9" },
   { "a1 a2 a3 b9", 4, "a1 b9 a2 a3" },

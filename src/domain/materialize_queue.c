@@ -55,7 +55,7 @@ tenants_of (const MaterializeRequest *requests, gsize n)
         g_array_append_val (of->waiting, i);
       else
         of->served_s = MAX (of->served_s, requests[i].job_started_s);
-      of->n_unfinished += requests[i].state == MATERIALIZE_RUNS;
+      of->n_unfinished += requests[i].state == MATERIALIZE_RUNS || requests[i].state == MATERIALIZE_STALLED;
     }
   g_hash_table_iter_init (&iter, tenants);
   while (g_hash_table_iter_next (&iter, NULL, &tenant))
