@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cluster/module_objects.h"
 
+#define MAX_TRIES 5
 #define MAX_CA_BYTES (256 * 1024)
 
 static KubeTarget
@@ -137,11 +138,48 @@ create_claim (Ctx *ctx, const ClaimWork *work, GError **error)
   return create (ctx, work->caches->client, &claim_kind, work->subject->namespace, doc, &existed, error);
 }
 
+/* How a claim's holders are changed: NULL when they are as they shall be. */
+typedef yyjson_mut_doc *(*HoldersPatch) (const KubeObject *claim, gconstpointer data);
+
+/* Many may want to hold a claim at once, and of those who change it at the same time one comes first: the others look at what it
+ * made of it. */
+static gboolean
+change_holders (Ctx *ctx, KubeClient *client, const KubeObject *seen, HoldersPatch make, gconstpointer data,
+                GError **error)
+{
+  g_autoptr (KubeObject) newer = NULL;
+  KubeTarget target = target_of (&claim_kind, seen);
+  for (guint i = 0;; i++)
+    {
+      g_autoptr (GError) problem = NULL;
+      const KubeObject *claim = newer != NULL ? newer : seen;
+      g_autoptr (yyjson_mut_doc) patch = make (claim, data);
+      if (patch == NULL || claim_patch (ctx, client, claim, patch, &problem))
+        return TRUE;
+      g_clear_pointer (&newer, kube_object_unref);
+      if (am_error_is (problem, AM_ERROR_ABORTED) && i < MAX_TRIES)
+        {
+          newer = kube_client_get (ctx, client, &target, NULL);
+          if (newer != NULL && strcmp (kube_object_uid (newer), kube_object_uid (seen)) == 0)
+            continue;
+        }
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+}
+
+static yyjson_mut_doc *
+make_hold_patch (const KubeObject *claim, gconstpointer data)
+{
+  const ClaimWork *work = data;
+  gboolean is_held = claim_is_held_by (claim, kube_object_uid (work->workload));
+  return is_held ? NULL : claim_hold_patch (claim, &work->kind->kube, work->workload);
+}
+
 static gboolean
 hold_claim (Ctx *ctx, const ClaimWork *work, GError **error)
 {
-  g_autoptr (yyjson_mut_doc) patch = claim_hold_patch (work->seen->claim, &work->kind->kube, work->workload);
-  return claim_patch (ctx, work->caches->client, work->seen->claim, patch, error);
+  return change_holders (ctx, work->caches->client, work->seen->claim, make_hold_patch, work, error);
 }
 
 static gboolean
@@ -214,6 +252,13 @@ claim_act (Ctx *ctx, const ClaimWork *work, ClaimStep step, GError **error)
   return !is_some || acts[step](ctx, work, error);
 }
 
+static yyjson_mut_doc *
+make_leave_patch (const KubeObject *claim, gconstpointer data)
+{
+  gint64 now_s = g_get_real_time () / G_USEC_PER_SEC;
+  return claim_is_held_by (claim, data) ? claim_leave_patch (claim, data, now_s) : NULL;
+}
+
 gboolean
 claim_release (Ctx *ctx, DeliveryCaches *caches, const KubeObject *claim, const char *workload_uid, GError **error)
 {
@@ -223,8 +268,7 @@ claim_release (Ctx *ctx, DeliveryCaches *caches, const KubeObject *claim, const 
     return TRUE;
   if (!was_bound && claim_n_holders (claim) == 1)
     return kube_object_is_deleting (claim) || claim_delete (ctx, caches->client, claim, error);
-  g_autoptr (yyjson_mut_doc) patch = claim_leave_patch (claim, workload_uid, g_get_real_time () / G_USEC_PER_SEC);
-  return claim_patch (ctx, caches->client, claim, patch, error);
+  return change_holders (ctx, caches->client, claim, make_leave_patch, workload_uid, error);
 }
 
 GPtrArray *

@@ -90,12 +90,18 @@ pod_changed (DeliveryController *self, DeliveryCache cache, const KubeObject *po
     enqueue_owner (self, namespace, owner);
 }
 
+static yyjson_val *
+owners_of (const KubeObject *object)
+{
+  return json_get_array (json_get_object (kube_object_root (object), "metadata"), "ownerReferences");
+}
+
 static void
 enqueue_holders (DeliveryController *self, const KubeObject *claim)
 {
-  yyjson_val *metadata = json_get_object (kube_object_root (claim), "metadata"), *owner;
   size_t index, n;
-  yyjson_arr_foreach (json_get_array (metadata, "ownerReferences"), index, n, owner)
+  yyjson_val *owner;
+  yyjson_arr_foreach (owners_of (claim), index, n, owner)
   {
     enqueue_owner (self, kube_object_namespace (claim), owner);
   }
@@ -119,12 +125,59 @@ enqueue_users (DeliveryController *self, const KubeObject *claim)
     enqueue_found (self, &workload_kinds[i], value, namespace);
 }
 
-static void
-claim_changed (DeliveryController *self, DeliveryCache cache, const KubeObject *claim)
+/* Whether a holder sees a difference; that another one came or went is none: a claim may have hundreds of them. */
+static gboolean
+claim_differs (const KubeObject *before, const KubeObject *now)
 {
-  g_autofree char *value = g_strconcat (kube_object_namespace (claim), "/", kube_object_name (claim), NULL);
-  enqueue_holders (self, claim);
-  enqueue_users (self, claim);
+  return before == NULL || now == NULL || strcmp (kube_object_uid (before), kube_object_uid (now)) != 0
+         || kube_object_is_deleting (before) != kube_object_is_deleting (now)
+         || g_strcmp0 (kube_object_annotation (before, MATERIALIZED_ANNOTATION),
+                       kube_object_annotation (now, MATERIALIZED_ANNOTATION))
+              != 0
+         || g_strcmp0 (kube_object_label (before, SHARED_CLAIM_LABEL), kube_object_label (now, SHARED_CLAIM_LABEL))
+              != 0
+         || g_strcmp0 (json_get_string (kube_object_status (before), "phase"),
+                       json_get_string (kube_object_status (now), "phase"))
+              != 0;
+}
+
+/* Those of `one` that the other does not have. */
+static void
+enqueue_other_holders (DeliveryController *self, const KubeObject *one, const KubeObject *other)
+{
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
+  size_t index, n;
+  yyjson_val *owner;
+  yyjson_arr_foreach (owners_of (other), index, n, owner)
+  {
+    const char *uid = json_get_string (owner, "uid");
+    if (uid != NULL)
+      g_hash_table_add (known, (char *) uid);
+  }
+  yyjson_arr_foreach (owners_of (one), index, n, owner)
+  {
+    const char *uid = json_get_string (owner, "uid");
+    if (uid != NULL && !g_hash_table_contains (known, uid))
+      enqueue_owner (self, kube_object_namespace (one), owner);
+  }
+}
+
+static void
+claim_changed (DeliveryController *self, const KubeObject *before, const KubeObject *now)
+{
+  const KubeObject *states[] = { before, now };
+  if (!claim_differs (before, now))
+    {
+      enqueue_other_holders (self, before, now);
+      enqueue_other_holders (self, now, before);
+      return;
+    }
+  for (gsize i = 0; i < G_N_ELEMENTS (states); i++)
+    if (states[i] != NULL)
+      enqueue_holders (self, states[i]);
+  const KubeObject *any = now != NULL ? now : before;
+  g_autofree char *value = g_strconcat (kube_object_namespace (any), "/", kube_object_name (any), NULL);
+  enqueue_users (self, any);
   enqueue_all_found (self, value);
 }
 
@@ -150,15 +203,24 @@ static void
 cache_changed (DeliveryCache cache, const KubeObject *before, const KubeObject *now, gpointer data)
 {
   static void (*const changed[DELIVERY_N_CACHES]) (DeliveryController *, DeliveryCache, const KubeObject *) = {
-    [WORKLOAD_DEPLOYMENT] = workload_changed,    [WORKLOAD_STATEFUL_SET] = workload_changed,
-    [WORKLOAD_DAEMON_SET] = workload_changed,    [WORKLOAD_CRON_JOB] = workload_changed,
-    [DELIVERY_CACHE_REPLICA_SETS] = set_changed, [DELIVERY_CACHE_PENDING_PODS] = pod_changed,
-    [DELIVERY_CACHE_CLAIMS] = claim_changed,     [DELIVERY_CACHE_JOBS] = job_changed,
-    [DELIVERY_CACHE_JOB_PODS] = job_changed,     [DELIVERY_CACHE_STORAGE_CLASSES] = class_changed,
+    [WORKLOAD_DEPLOYMENT] = workload_changed,
+    [WORKLOAD_STATEFUL_SET] = workload_changed,
+    [WORKLOAD_DAEMON_SET] = workload_changed,
+    [WORKLOAD_CRON_JOB] = workload_changed,
+    [DELIVERY_CACHE_REPLICA_SETS] = set_changed,
+    [DELIVERY_CACHE_PENDING_PODS] = pod_changed,
+    [DELIVERY_CACHE_JOBS] = job_changed,
+    [DELIVERY_CACHE_JOB_PODS] = job_changed,
+    [DELIVERY_CACHE_STORAGE_CLASSES] = class_changed,
   };
   DeliveryController *self = data;
   if (!g_atomic_int_get (&self->is_leading))
     return;
+  if (cache == DELIVERY_CACHE_CLAIMS)
+    {
+      claim_changed (self, before, now);
+      return;
+    }
   if (before != NULL)
     changed[cache](self, cache, before);
   if (now != NULL)
