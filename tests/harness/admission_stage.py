@@ -15,7 +15,7 @@ from . import control_plane, controller_process, delivery_plane, deployment, kub
 
 MODULE, ACCOUNT = controller_process.MODULE, "ai-models-controller"
 NAMESPACE = "team"
-LINGER_S = 2
+LINGER_S = 3
 READ = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["authentication.k8s.io", "authorization.k8s.io"], "resources": ["*"], "verbs": ["create"]}]
 SHARED, MATERIALIZED = "ai.deckhouse.io/shared-pvc", "ai.deckhouse.io/materialized-digest"

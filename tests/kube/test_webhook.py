@@ -305,7 +305,7 @@ def test_storage_readiness(stage):
 def test_goes_on_for_a_while(stage):
     """A replica that is told to end answers until nobody asks it any more."""
     stage.controller.process.send_signal(signal.SIGTERM)
-    end = time.monotonic() + admission_stage.LINGER_S - 0.5
+    end = time.monotonic() + 1  # long before it is over
     while time.monotonic() < end:
         assert stage.gate_of(stage.try_out(stage.manifest("late", models="nobody-has-it")))
         assert not stage.gate_of(stage.try_out(stage.manifest("late", models="minilm")))
