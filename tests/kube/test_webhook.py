@@ -246,7 +246,7 @@ def test_burst(stage, minilm):
         if status != 201 or (serves({"kind": KINDS[i % 4], **answer}, minilm) if i % 3 else stage.gate_of({"kind": KINDS[i % 4], **answer})) is not True:
             refused.append(answer)
 
-    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(create, range(200)))
     assert refused == []
 
