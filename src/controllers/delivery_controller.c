@@ -397,7 +397,8 @@ delivery_controller_lead (Ctx *term, gpointer data, GError **error)
 {
   DeliveryController *self = data;
   ReconcileLoop loop = { self->queue, N_RECONCILERS, reconcile, NULL, self, LOOK_TIMEOUT_MS };
-  if (!model_controller_wait (term, self->caches->models, error) || !delivery_caches_wait (term, self->caches, error))
+  if (!model_controller_wait (term, self->caches->models, error) || !delivery_caches_wait (term, self->caches, error)
+      || !materialize_turns_begin (term, self->turns, error))
     return FALSE;
   g_atomic_int_set (&self->is_leading, TRUE);
   enqueue_everything (self);

@@ -1,4 +1,4 @@
-"""Tests of src/kube and src/cluster that need a real API server."""
+"""Tests of src/kube, src/cluster and src/controllers that need a real API server."""
 
 import os
 import re
@@ -25,6 +25,12 @@ def test_live(cluster, name):
 @pytest.mark.parametrize("name", ["missing", "writers", "nothing-new", "spoilt"])
 def test_ledger(cluster, name):
     run(cluster, f"/ledger-live/{name}", "cluster/ledger_live-test")
+
+
+@pytest.mark.parametrize("name", ["whole", "holders", "release-unbound", "foreign", "refusal", "failed", "turns", "turns-of-others", "collected", "held-again",
+                                  "left-over"])
+def test_claims(cluster, name):
+    run(cluster, f"/claims-live/{name}", "controllers/claims_live-test")
 
 
 def test_forgotten_version(cluster):
