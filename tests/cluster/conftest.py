@@ -12,7 +12,7 @@ from harness import installation  # noqa: E402
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory):
-    with installation.Installation(tmp_path_factory.mktemp("installation"), artifacts={"capacityLimit": "100Gi"},
+    with installation.Installation(tmp_path_factory.mktemp("installation"), artifacts={"capacityLimit": "100Gi"}, delivery={"maxConcurrentMaterializations": 4},
                                    internal={"controller": {"sweepIntervalSeconds": 5}}) as installed:
         yield installed
 

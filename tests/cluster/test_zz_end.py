@@ -9,6 +9,8 @@ import pytest
 
 from harness import outside, rights, tools
 
+from . import delivery, test_delivery
+
 ACCOUNTS = ("ai-models-controller", "ai-models-upload-gateway")
 # Made by programs while they work; the namespace takes them along.
 STAYS = {"Lease/ai-models-controller.deckhouse.io", "ConfigMap/ai-models-storage-accounting"}
@@ -33,11 +35,21 @@ def upload(installed, name):
                    stdout=subprocess.DEVNULL, timeout=60)
 
 
+def deliver(installed):
+    plane = delivery.Plane(installed)
+    shared = plane.ready(plane.model("shared"))
+    for number, play in enumerate((test_delivery.all_kinds_read_a_real_model, test_delivery.a_refusal_is_quoted)):
+        play(plane, plane.namespace(f"lived-{number}"), shared)
+        installed.kubectl("delete", "namespace", f"lived-{number}", "--timeout=120s")
+    plane.close()
+
+
 @pytest.fixture
 def lived(installed):
-    """The module after a life of models. That of the other tests, if they ran; else a short one."""
+    """The module after a life of models and workloads. That of the other tests, if they ran; else a short one."""
     if len(installed.rights.made_roles()) > 2:
         return installed
+    deliver(installed)
     installed.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "default"}, "stringData": {"token": "hf_good"}},
                     *({"apiVersion": "ai.deckhouse.io/v1alpha1", "kind": "Model", "metadata": {"name": name, "namespace": "default"}, "spec": {"source": source}}
                       for name, source in SOURCES.items()),
@@ -118,6 +130,7 @@ def ours(installed):
 
 
 def test_an_uninstallation_leaves_nothing(installed):
+    installed.kubectl("delete", "deployments,statefulsets,daemonsets,cronjobs", "--all-namespaces", "-l", "app", "--timeout=60s")
     for kind in ("models", "clustermodels"):
         installed.kubectl("delete", kind, "--all", *(("--all-namespaces",) if kind == "models" else ()), "--timeout=60s")
     given = {f"Namespace/{installed.namespace}", "Secret/ai-models-s3"}
