@@ -22,6 +22,7 @@ OURS, PEER = module.OURS, module.PEER
 WEBHOOK = "workloaddelivery.ai-models.deckhouse.io"
 ACCOUNT_OPTIONS = ["--delivery", "SharedPVC", "--account", module.USER]
 GATE = model_objects.PREFIX + "model-delivery"
+N_CLIENTS = 4  # that apply a burst of workloads, each one after the other as kubectl does
 CATCHING_UP = 900  # s that the controller may take to deliver to all
 
 
@@ -233,15 +234,15 @@ def admission(bench, _side):
                 seconds.append(time.monotonic() - begin)
 
             began = time.monotonic()
-            workload_objects.at_once(apply, range(n_burst))
+            workload_objects.at_once(apply, range(n_burst), N_CLIENTS)
             burst = time.monotonic() - began
             buckets = [(limit, count - before.get(limit, 0)) for limit, count in admissions(plane)]
             own = [int(ms) for ms in re.findall(r'"duration_ms":"(\d+)"', controller.log.read_text())[-n_burst:]]
-            bench.note(OURS, admission_buckets=buckets, admission_create_p99_ms=1000 * percentile(seconds, 99), admission_own_p99_ms=percentile(own, 99),
+            bench.note(OURS, admission_buckets=buckets, admission_create_p99_ms=1000 * percentile(seconds, 99),
                        admission_cpu_seconds=controller.cpu_seconds(), admission_burst_s=burst)
             controller.stop()
     assert buckets[-1][1] >= n_burst, buckets
-    return {"admission-p99": 1000 * quantile(buckets, 0.99)}
+    return {"admission-p99": percentile(own, 99), "admission-api-p99": 1000 * quantile(buckets, 0.99)}
 
 
 # From bound to running
@@ -340,8 +341,9 @@ MEASURES = [
     Measure("delivery-idle-cpu", idle, "s", 0.2, "controller CPU, 10 idle minutes, 5,000 workloads", "процессор контроллера, 10 минут без дела, 5000 нагрузок",
             RUNTIME, 1),
     Measure("delivery-idle-writes", idle, "writes", 0, "writes meanwhile", "записей за это время", RUNTIME, 1, alone=True),
-    Measure("admission-p99", admission, "ms", 50, "admission of 1,000 workloads in a burst, p99, none refused",
-            "приём 1000 нагрузок разом, p99, без отказов", RUNTIME, 3, alone=True),
+    Measure("admission-p99", admission, "ms", 50, "admission of 1,000 workloads in a burst, none refused: the webhook's answer, p99",
+            "приём 1000 нагрузок подряд без отказов: ответ webhook, p99", RUNTIME, 3, alone=True),
+    Measure("admission-api-p99", admission, "ms", 50, "the same as the API server counts it", "то же, как считает сервер API", RUNTIME, 3, alone=True),
     Measure("bound-to-running", bound_to_running, "s", 3, "Model Ready and claim bound → Pods running, beyond the copy itself",
             "от готовой Model и связанного тома до работающих подов сверх самого копирования", RUNTIME, 3, alone=True),
     Measure("reapply-revisions", reapply, "ReplicaSets", 0, "ReplicaSets after 10 GitOps applications of an unchanged Deployment, beyond the first",

@@ -85,8 +85,8 @@ def make_class(api):
                 "metadata": {"name": CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}, exist_ok=True)
 
 
-def at_once(work, things):
-    with concurrent.futures.ThreadPoolExecutor(N_AT_ONCE) as pool:
+def at_once(work, things, n_at_once=N_AT_ONCE):
+    with concurrent.futures.ThreadPoolExecutor(n_at_once) as pool:
         return list(pool.map(work, things))
 
 
