@@ -102,7 +102,8 @@ UNITS_RU = {"CPU-s/GiB": "с процессора/ГиБ", "s": "с", "ms": "м�
             "requests/GiB": "запросов/ГиБ", "requests": "запросов", "writes": "записей", "ReplicaSets": "ReplicaSet"}
 PEERS_RU = {f"{controller_measures.RUNTIME}, create only": f"{controller_measures.RUNTIME}, только создание",
             "ours, 16 of 256 MiB": "мы сами, 16 по 256 МиБ", "ours, 2 GiB": "мы сами, 2 ГиБ", "full copy": "полная копия",
-            "the documented behaviour": "описанное поведение"}
+            "the documented behaviour": "описанное поведение",
+            "a Go webhook that only holds": "webhook на Go, который только задерживает"}
 
 
 def markdown(results, language):

@@ -2,7 +2,8 @@
 //
 // It caches Models and ClusterModels of the whole cluster, the Pods and Secrets of the module's namespace that carry the module's label,
 // and the ledger ConfigMap; leads by a Lease; serves metrics; and looks at each model, its worker Pod and its cleanup state when one of
-// them changes. With --create it makes the worker Pod of every model that has none and is not Ready.
+// them changes. With --create it makes the worker Pod of every model that has none and is not Ready. With
+// --delivery it follows workloads, too (delivery.go); with --webhook it is but a webhook (webhook.go).
 package main
 
 import (
@@ -154,8 +155,13 @@ func main() {
 	create := flag.Bool("create", false, "make worker Pods")
 	qps := flag.Float64("qps", 0, "requests a second; 0: controller-runtime's own 20, negative: without limit")
 	resync := flag.Duration("resync", 0, "how often all is looked at anew; 0: controller-runtime's own 10 hours")
+	webhook := flag.String("webhook", "", "address of a webhook of workloads, instead of all else")
+	certificate, key := flag.String("tls-cert", "", "its certificate"), flag.String("tls-key", "", "and key")
 	delivers := flag.Bool("delivery", false, "follow workloads, too")
 	flag.Parse()
+	if *webhook != "" {
+		serveWebhook(*webhook, *certificate, *key)
+	}
 	ctrl.SetLogger(zap.New())
 	manager, err := newManager(*namespace, *metrics, *qps, *resync, *delivers)
 	must(err)
