@@ -26,3 +26,11 @@ object_of_doc (yyjson_mut_doc *doc)
   g_assert_no_error (error);
   return object;
 }
+
+/* One with a member twice is like nothing, not even itself; the API server has none. */
+static inline gboolean
+object_has_doubles (const KubeObject *object)
+{
+  g_autoptr (yyjson_mut_doc) one = kube_object_edit (object), other = kube_object_edit (object);
+  return !yyjson_mut_equals (yyjson_mut_doc_get_root (one), yyjson_mut_doc_get_root (other));
+}

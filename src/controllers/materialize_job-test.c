@@ -123,7 +123,8 @@ test_is_ours (void)
     gboolean is_ours;
   } rows[] = {
     { "1970-01-01T00:16:41Z", NULL, NULL, TRUE },
-    { "1970-01-01T00:10:00Z", NULL, NULL, TRUE }, /* clocks differ */
+    { "1970-01-01T00:00:00Z", NULL, NULL, TRUE }, /* clocks differ */
+    { "1970-01-01T00:46:00Z", NULL, NULL, TRUE },
     { "1970-01-01T01:16:40Z", NULL, NULL, FALSE },
     { "1970-01-01T00:16:41Z", "\"ai-models-materialize-0123\"", "\"ai-models-materialize-4567\"", FALSE },
     { "1970-01-01T00:16:41Z", "\"namespace\":\"team\"", "\"namespace\":\"mine\"", FALSE },

@@ -10,7 +10,7 @@
 #define EXPECTED_BYTES_ANNOTATION "ai.deckhouse.io/expected-bytes"
 
 #define MATERIALIZE_DEADLINE_S (24 * 3600) /* of a Job, and of its grant */
-#define MATERIALIZE_MAKING_S (10 * 60)     /* from a Job's document to the Job; clocks may differ */
+#define MATERIALIZE_MAKING_S (30 * 60)     /* from a Job's document to the Job; clocks may differ */
 
 /* Names of what belongs to the claim of that name; the caller frees them. */
 char *materialize_job_name (const char *claim_name);

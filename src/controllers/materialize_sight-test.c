@@ -265,6 +265,22 @@ test_idle (void)
     }
 }
 
+/* Whoever keeps a Job beyond its deadline does not keep a turn with it. */
+static void
+test_overdue (void)
+{
+  static const gint64 ages_s[] = { 60, 24 * 3600, 25 * 3600, 25 * 3600 + 1 };
+  const char *const none[3] = { NULL };
+  g_autoptr (KubeObject) job = object_of (RUNS);
+  g_autoptr (GPtrArray) pods = pods_of (none);
+  for (gsize i = 0; i < G_N_ELEMENTS (ages_s); i++)
+    {
+      g_auto (MaterializeSight) sight = { 0 };
+      materialize_sight_read (job, pods, NOW_S - 60 + ages_s[i], &sight);
+      g_assert_cmpint (sight.is_overdue, ==, i == 3);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -272,5 +288,6 @@ main (int argc, char **argv)
   g_test_add_func ("/materialize-sight/rows", test_rows);
   g_test_add_func ("/materialize-sight/times", test_times);
   g_test_add_func ("/materialize-sight/idle", test_idle);
+  g_test_add_func ("/materialize-sight/overdue", test_overdue);
   return g_test_run ();
 }

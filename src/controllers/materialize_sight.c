@@ -4,11 +4,13 @@
 
 #include "base/text.h"
 #include "cluster/materialize_result.h"
+#include "controllers/materialize_job.h"
 #include "controllers/pod_sight.h"
 
 #define WHO "the materializer"
-#define MUTE_S 10   /* this long a Job needs to make a Pod, and a Pod to begin */
-#define STEADY_S 30 /* after a failure that lasts, the next Pod counts once it has run for so long */
+#define MUTE_S 10      /* this long a Job needs to make a Pod, and a Pod to begin */
+#define OVERDUE_S 3600 /* after its deadline */
+#define STEADY_S 30    /* after a failure that lasts, the next Pod counts once it has run for so long */
 #define AGAIN "; it is tried again"
 
 void
@@ -160,6 +162,7 @@ materialize_sight_read (const KubeObject *job, GPtrArray *pods, gint64 now_s, Ma
   out_sight->pod = newest != NULL ? kube_object_ref ((KubeObject *) newest) : NULL;
   out_sight->elapsed_s = ago_s (began, now_s);
   out_sight->idle_s = idle_s (job, newest, now_s);
+  out_sight->is_overdue = now_s - kube_object_created_s (job) > MATERIALIZE_DEADLINE_S + OVERDUE_S;
   if (condition_of (job, "Complete") != NULL)
     out_sight->state = MATERIALIZER_SUCCEEDED;
   else if (failed != NULL)

@@ -10,6 +10,7 @@ typedef struct {
   gint64 ended_ago_s;  /* of one that failed */
   gint64 elapsed_s;    /* since it began */
   gint64 idle_s;       /* since something of it ran, or was made to run */
+  gboolean is_overdue; /* no Job of ours lives so long: its end is not looked after */
   gboolean is_copying; /* a Pod runs, and there is nothing else to say: its progress may be told */
   gboolean is_mute;    /* it should run and does not, and neither Job nor Pod says why: their events may */
   KubeObject *pod;     /* the newest, or NULL */

@@ -114,6 +114,8 @@ state_of (const DeliveryCaches *caches, const KubeObject *job)
     return MATERIALIZE_DONE;
   g_autoptr (GPtrArray) pods = informer_find (caches->job_pods, kube_object_uid (job));
   materialize_sight_read (job, pods, g_get_real_time () / G_USEC_PER_SEC, &sight);
+  if (sight.is_overdue)
+    return MATERIALIZE_DONE;
   return sight.idle_s >= MATERIALIZE_STALLED_S ? MATERIALIZE_STALLED : MATERIALIZE_RUNS;
 }
 

@@ -27,14 +27,6 @@ write_twice (const KubeObject *object, const WorkerSight *sight)
     }
 }
 
-/* One with a member twice is like nothing, not even itself; the API server has none. */
-static gboolean
-has_doubles (const KubeObject *object)
-{
-  g_autoptr (yyjson_mut_doc) one = kube_object_edit (object), other = kube_object_edit (object);
-  return !yyjson_mut_equals (yyjson_mut_doc_get_root (one), yyjson_mut_doc_get_root (other));
-}
-
 int
 LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
 {
@@ -42,7 +34,7 @@ LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
   WorkerSight sight;
   SourceSpec spec;
   WorkerRestarts restarts;
-  if (object == NULL || has_doubles (object))
+  if (object == NULL || object_has_doubles (object))
     return 0;
   ModelOwner owner = model_owner_of (object, kube_object_namespace (object)[0] == '\0');
   source_spec_read (object, &owner, &spec);

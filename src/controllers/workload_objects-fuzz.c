@@ -8,14 +8,6 @@
 
 int LLVMFuzzerTestOneInput (const guint8 *data, gsize size);
 
-/* One with a member twice is like nothing, not even itself; the API server has none. */
-static gboolean
-has_doubles (const KubeObject *object)
-{
-  g_autoptr (yyjson_mut_doc) one = kube_object_edit (object), other = kube_object_edit (object);
-  return !yyjson_mut_equals (yyjson_mut_doc_get_root (one), yyjson_mut_doc_get_root (other));
-}
-
 static KubeObject *
 trimmed (const KubeObject *object, KubeTrim trim)
 {
@@ -83,7 +75,7 @@ int
 LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
 {
   g_autoptr (KubeObject) object = kube_object_parse (data, size, 64 * 1024, NULL);
-  if (object == NULL || has_doubles (object))
+  if (object == NULL || object_has_doubles (object))
     return 0;
   for (guint i = 0; i < WORKLOAD_N_KINDS; i++)
     try_workload (&workload_kinds[i], object);
