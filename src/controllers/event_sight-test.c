@@ -62,8 +62,13 @@ test_newest (void)
     WARNING FAILED "'eventTime':'2026-01-01T00:00:03.5Z'," BY ("csi.example.com") ABOUT ("u-1"),
     WARNING FAILED AT (2) BY ("csi.example.com") ABOUT ("u-1"),
     WARNING FAILED AT (9) BY ("csi.example.com") ABOUT ("u-2"),
+    WARNING FAILED AT (9) BY ("persistentvolume-controller") ABOUT ("u-1"),
   };
-  static const char *const messages[] = { "first", "third", "second", "of another" };
+  static const char *const messages[] = {
+    "first", "third", "second", "of another",
+    "Error saving claim: Operation cannot be fulfilled: the object has been modified; please apply your changes to "
+    "the latest version and try again"
+  };
   for (guint order = 0; order < 2; order++)
     {
       EventSaid said = { 0 };

@@ -6,6 +6,8 @@
 #include "kube/event_recorder.h"
 
 #define MAX_EVENTS 200 /* that are looked at */
+/* Of whoever wrote an object at the same time as another, and tries it again at once: our holders of a claim are others. */
+#define CONFLICT "the object has been modified; please apply your changes to the latest version"
 
 /* Of several times that an Event may have, the last. */
 static gint64
@@ -62,7 +64,7 @@ event_sight_take (const KubeObject *event, const EventWanted *wanted, EventSaid 
 {
   const char *message = json_get_string (kube_object_root (event), "message");
   gint64 then_s = when_s (event);
-  if (message == NULL || message[0] == '\0' || !is_wanted (event, wanted)
+  if (message == NULL || message[0] == '\0' || strstr (message, CONFLICT) != NULL || !is_wanted (event, wanted)
       || (said->message != NULL && then_s < said->when_s))
     return;
   g_free (said->message);
