@@ -126,6 +126,9 @@ model_start_worker (ModelWork *work, gboolean *out_started, GError **error)
     return FALSE;
   if (!is_same) /* the cache is late: look again at what is */
     return TRUE;
+  /* One that goes on where another was finds all that is needed, whatever became of it meanwhile. */
+  if (work->state_secret != NULL && !prepare (work, error))
+    return FALSE;
   if (!put_token (work, error) || (work->upload != NULL && !model_start_upload (work, error)))
     return FALSE;
   yyjson_val *source = json_get_object (kube_object_status (work->object), "source");

@@ -97,9 +97,11 @@ def test_interrupted(api, controller):
         one.wait_condition("ArtifactResolved", "False", "Pending", words)
         one.wait_condition("ArtifactResolved", "False", "Pending", "it is started again")
         assert one.get()["status"]["progress"] == "42%"
+    api.delete({"kind": "Role", **ones[0].part("Role")})
     for one, pod in zip(ones, pods):
         again = one.wait_pod(but=pod["metadata"]["uid"])
         assert again["spec"]["containers"][0]["args"] == pod["spec"]["containers"][0]["args"]
+        assert one.part("Role")  # whatever became of it meanwhile
         one.end_pod(RESULT)
     for one in ones:
         one.wait_phase("Ready")
