@@ -95,6 +95,9 @@ test_errno (void)
     { EROFS, AM_ERROR_PERMISSION_DENIED, "ReadOnlyStorage" },
     { EIO, AM_ERROR_DATA_LOSS, "StorageFault" },
     { ESTALE, AM_ERROR_UNAVAILABLE, "StorageStale" },
+    { EBUSY, AM_ERROR_UNAVAILABLE, "StorageBusy" },
+    { ETIMEDOUT, AM_ERROR_UNAVAILABLE, "StorageFault" },
+    { ENOTCONN, AM_ERROR_UNAVAILABLE, "StorageFault" },
     { EISDIR, AM_ERROR_FAILED_PRECONDITION, NULL },
     { EDOM, AM_ERROR_INTERNAL, NULL },
   };

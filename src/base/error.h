@@ -47,8 +47,8 @@ gboolean am_fail (GError **error, AmErrorCode code, const char *reason, const ch
 gpointer am_fail_null (GError **error, AmErrorCode code, const char *reason, const char *format, ...)
   G_GNUC_PRINTF (4, 5);
 /* From errno, with the fitting code: ENOENT NOT_FOUND, ENOSPC, EDQUOT and EFBIG RESOURCE_EXHAUSTED (reason
- * InsufficientStorage), EACCES, EPERM and EROFS PERMISSION_DENIED, EIO DATA_LOSS (StorageFault), ESTALE (StorageStale) and
- * ETIMEDOUT UNAVAILABLE, others INTERNAL (the table in error.c is complete). The message is "<formatted>: <strerror>". */
+ * InsufficientStorage), EACCES, EPERM and EROFS PERMISSION_DENIED, EIO DATA_LOSS (StorageFault), ESTALE (StorageStale),
+ * EBUSY (StorageBusy) and ETIMEDOUT (StorageFault) UNAVAILABLE, others INTERNAL (the table in error.c is complete). The message is "<formatted>: <strerror>". */
 gboolean am_fail_errno (GError **error, int saved_errno, const char *format, ...) G_GNUC_PRINTF (3, 4);
 
 gboolean am_error_is (const GError *error, AmErrorCode code);

@@ -13,6 +13,7 @@
 
 #define MAX_TREE_DEPTH 64
 #define MAKE_ATTEMPTS 1000
+#define NFS_PREFIX ".nfs"
 
 struct TempFile {
   int fd;
@@ -226,6 +227,13 @@ static gboolean
 is_self_or_parent (const char *name)
 {
   return strcmp (name, ".") == 0 || strcmp (name, "..") == 0;
+}
+
+gboolean
+file_name_is_nfs_remnant (const char *name)
+{
+  return g_str_has_prefix (name, NFS_PREFIX) && strlen (name) > strlen (NFS_PREFIX)
+         && strspn (name + strlen (NFS_PREFIX), "0123456789abcdef") == strlen (name) - strlen (NFS_PREFIX);
 }
 
 GPtrArray *

@@ -46,6 +46,8 @@ GBytes *file_read (const char *path, gsize limit_bytes, GError **error);
  * FAILED_PRECONDITION when something else is in the way. */
 gboolean file_make_dirs (const char *path, GPtrArray *out_unsynced, GError **error);
 gboolean file_sync_dir (const char *path, GError **error);
+/* ".nfs" and digits: a file that was removed while this machine has it open, as NFS keeps it. It goes by itself and cannot be removed. */
+gboolean file_name_is_nfs_remnant (const char *name);
 /* Names in a directory but "." and "..", in no order; caller frees. An error also when the listing broke off. */
 GPtrArray *file_list_dir (const char *path, GError **error);
 /* rm -r that never follows a symbolic link. Missing is fine. */

@@ -155,7 +155,8 @@ growing_dir_open_file (GrowingDir *self, const char *path, GError **error)
     return -1;
   am_autofd int fd = openat (folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
   struct stat info;
-  if (fd < 0 || fstat (fd, &info) < 0 || fchmod (fd, 0644) < 0)
+  /* Where modes are the mount's, it is as they are. */
+  if (fd < 0 || fstat (fd, &info) < 0 || ((info.st_mode & 0777) != 0644 && fchmod (fd, 0644) < 0))
     {
       am_fail_errno (error, errno, "cannot create %s in %s", path, self->path);
       return -1;
@@ -179,7 +180,8 @@ keep_only_wanted (GrowingDir *self, const char *path, GHashTable *paths, int dep
   if (lstat (place, &info) < 0)
     return errno == ENOENT || am_fail_errno (error, errno, "cannot look at %s", place);
   gboolean is_wanted = g_hash_table_contains (paths, path);
-  if (S_ISREG (info.st_mode) && is_wanted)
+  g_autofree char *name = g_path_get_basename (path);
+  if (S_ISREG (info.st_mode) && (is_wanted || file_name_is_nfs_remnant (name)))
     return TRUE;
   if (!S_ISDIR (info.st_mode) || depth >= MAX_FOLDER_DEPTH || is_wanted)
     return file_remove_tree (place, error);

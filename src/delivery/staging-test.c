@@ -163,12 +163,15 @@ test_keeps_only_what_is_wanted (Fixture *self, gconstpointer data)
   put_file (staging, "a/wanted", "1");
   put_file (staging, "a/unwanted", "2");
   put_file (staging, "b/c/unwanted", "3");
+  put_file (staging, "d/.nfs000000000000002a00000001", "open somewhere");
+  put_file (staging, ".nfs-is-no-such-name", "5");
   g_hash_table_add (wanted, (gpointer) "a/wanted");
   g_assert_true (growing_dir_keep_only (staging_dir (staging), wanted, NULL));
   g_assert_true (staging_publish (staging, NULL));
   staging_free (staging);
   assert_content (self, "a/wanted", "1");
-  g_assert_cmpuint (count_entries (self->target), ==, 1);
+  assert_content (self, "d/.nfs000000000000002a00000001", "open somewhere");
+  g_assert_cmpuint (count_entries (self->target), ==, 2);
 }
 
 /* Pitfalls A15. */

@@ -10,15 +10,12 @@ test_volume (void)
     const char *reason;
     gboolean goes_on, may_retry;
   } rows[] = {
-    { ENOSPC, "VolumeFull", FALSE, FALSE },
-    { EDQUOT, "VolumeFull", FALSE, FALSE },
-    { EFBIG, "VolumeFull", FALSE, FALSE },
-    { EROFS, "VolumeReadOnly", FALSE, FALSE },
-    { EIO, "VolumeFault", FALSE, TRUE },
-    { ESTALE, "VolumeStale", FALSE, TRUE },
-    { EACCES, "VolumeDenied", FALSE, FALSE },
-    { EPERM, "VolumeDenied", FALSE, FALSE },
-    { EMFILE, "MaterializationFailed", FALSE, TRUE },
+    { ENOSPC, "VolumeFull", FALSE, FALSE },    { EDQUOT, "VolumeFull", FALSE, FALSE },
+    { EFBIG, "VolumeFull", FALSE, FALSE },     { EROFS, "VolumeReadOnly", FALSE, FALSE },
+    { EIO, "VolumeFault", FALSE, TRUE },       { ESTALE, "VolumeStale", FALSE, TRUE },
+    { ETIMEDOUT, "VolumeFault", FALSE, TRUE }, { ENOTCONN, "VolumeFault", FALSE, TRUE },
+    { EBUSY, "VolumeBusy", TRUE, TRUE },       { EACCES, "VolumeDenied", FALSE, FALSE },
+    { EPERM, "VolumeDenied", FALSE, FALSE },   { EMFILE, "MaterializationFailed", FALSE, TRUE },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
     {

@@ -22,11 +22,12 @@ import controller_measures  # noqa: E402
 import data  # noqa: E402
 import delivery_measures  # noqa: E402
 import hub_measures  # noqa: E402
+import materialize_measures  # noqa: E402
 import measures  # noqa: E402
 from harness import tools  # noqa: E402
 from measures import OURS, PEER  # noqa: E402
 
-MEASURES = measures.MEASURES + hub_measures.MEASURES + controller_measures.MEASURES + delivery_measures.MEASURES
+MEASURES = measures.MEASURES + hub_measures.MEASURES + controller_measures.MEASURES + materialize_measures.MEASURES + delivery_measures.MEASURES
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 

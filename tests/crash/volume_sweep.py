@@ -44,6 +44,7 @@ WAYS = {
     errno.ESTALE: (8, "VolumeStale", True),
     errno.EROFS: (5, "VolumeReadOnly", False),
     errno.EDQUOT: (6, "VolumeFull", False),
+    errno.ETIMEDOUT: (8, "VolumeFault", True),
     "short": None,
     errno.EINTR: None,
     "die": None,

@@ -218,6 +218,16 @@ def test_mends(job, how, most):
     job.check_whole()
 
 
+def test_what_nfs_keeps_of_an_open_file_is_no_part_of_the_model(job):
+    """It can neither be removed nor does it harm: whoever has it open lets it go."""
+    job.run()
+    remnant = job.volume / "model" / ".nfs00000000016e360400000001"
+    remnant.write_text("a file that was removed while a Pod had it open")
+    assert job.run()["result"]["alreadyThere"] is True
+    remnant.unlink()
+    job.check_whole()
+
+
 def test_another_model_is_replaced(job):
     (job.volume / "model").mkdir()
     (job.volume / "model" / "old").write_text("old")
