@@ -24,10 +24,11 @@ typedef void (*DeliveryChanged) (DeliveryCache cache, const KubeObject *before, 
 typedef struct DeliveryCaches DeliveryCaches;
 
 /* Found by index: workloads by what model_key says of a Model that they ask for, "NAMESPACE/CLAIM" of a claim of ours that
- * their template names, WORKLOADS_BLOCKED and workloads_in; ReplicaSets by their controller's uid and by "NAMESPACE/CLAIM" when they would make
- * Pods with it without a gate; pending Pods by their controller's uid, by "NAMESPACE/CLAIM", and those of Jobs, but for materializers', by
- * workloads_in; claims whose names fit what they say, by the uids of all their owners and CLAIMS_UNSETTLED; Pods of materializers by the uid of their Job. Objects lack what
- * nobody reads of them here: a workload without a reference and with nothing of ours has little but its name. */
+ * their template names, WORKLOADS_BLOCKED and workloads_in; ReplicaSets by their controller's uid and by "NAMESPACE/CLAIM"
+ * when they would make Pods with it without a gate; pending Pods by their controller's uid, by "NAMESPACE/CLAIM", and those
+ * of Jobs, but for materializers', by workloads_in; claims whose names fit what they say, by the uids of all their owners and
+ * CLAIMS_UNSETTLED; Pods of materializers by the uid of their Job. Objects lack what nobody reads of them here: a workload
+ * without a reference and with nothing of ours has little but its name. */
 struct DeliveryCaches {
   Ctx *ctx;
   KubeClient *client;
