@@ -9,6 +9,7 @@ from typing import NamedTuple
 POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
     {"level": "Request", "verbs": ["create"], "resources": [{"group": "rbac.authorization.k8s.io", "resources": ["roles"]}]},
     {"level": "Metadata"}]}
+ENDING = "because it is being terminated"  # a namespace, in which nobody makes anything any more
 ALLOWED = re.compile(r'RBAC: allowed by \w+ "[^"]+" of (\w+) "([^"]+)"')
 
 
@@ -63,7 +64,8 @@ class Rights:
     def refused(self):
         """Requests that no right allowed, and what the API server said of those that were refused otherwise: (who, verb, address)."""
         return [(event["user"]["username"].removeprefix(self.users), event["verb"], event["requestURI"]) for event in self.events()
-                if event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid" or event.get("responseStatus", {}).get("code") == 403]
+                if event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
+                or event.get("responseStatus", {}).get("code") == 403 and ENDING not in event["responseStatus"].get("message", "")]
 
     def made_roles(self):
         """Roles that a service account made."""
