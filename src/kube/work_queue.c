@@ -3,7 +3,7 @@
 #define BASE_DELAY_MS 100
 #define MAX_DELAY_MS (5 * 60 * 1000)
 #define FIRST_IN_A_ROW 32u
-#define POLL_MS 1000 /* how late a context's cancellation may be noticed */
+#define POLL_MS (60 * 1000) /* unless the queue is shut down: how late a context's cancellation may be noticed */
 
 typedef struct {
   char *key;

@@ -25,8 +25,8 @@ void work_queue_add_after (WorkQueue *self, const char *key, gint64 delay_ms);
 void work_queue_add_failed (WorkQueue *self, const char *key);
 void work_queue_forget (WorkQueue *self, const char *key);
 
-/* The next key, once there is one; the caller frees it after work_queue_done. NULL when the context ends or the queue was
- * shut down. */
+/* The next key, once there is one; the caller frees it after work_queue_done. NULL when the queue was shut down, at once, or
+ * the context ends: within a minute when it is cancelled, so that threads without work do not look for that all the time. */
 char *work_queue_get (WorkQueue *self, Ctx *ctx);
 void work_queue_done (WorkQueue *self, const char *key);
 /* Those who wait or come later get NULL. */

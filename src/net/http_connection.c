@@ -237,6 +237,17 @@ tick_us (const HttpConnectionLimits *limits)
   return CLAMP (shortest / 10, MIN_TICK_US, SECOND_US);
 }
 
+/* Until a look is due. While there are no connections only what each second brings is; the first one wakes. */
+static void
+await_tick_locked (HttpConnections *self)
+{
+  gboolean was_empty = self->list.length == 0;
+  gint64 until_us = g_get_monotonic_time () + (was_empty ? SECOND_US : tick_us (&self->limits));
+  while (!self->stopping && (!was_empty || self->list.length == 0)
+         && g_cond_wait_until (&self->wake, &self->lock, until_us))
+    ;
+}
+
 static gpointer
 watchdog_main (gpointer data)
 {
@@ -245,9 +256,7 @@ watchdog_main (gpointer data)
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   while (!self->stopping)
     {
-      gint64 until_us = g_get_monotonic_time () + tick_us (&self->limits);
-      while (!self->stopping && g_cond_wait_until (&self->wake, &self->lock, until_us))
-        ;
+      await_tick_locked (self);
       if (self->stopping)
         break;
       check_all_locked (self);
@@ -374,6 +383,8 @@ http_connections_add (HttpConnections *self, int fd, const char *peer)
   metric_add (self->open, 1, NULL);
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   g_queue_push_tail_link (&self->list, &connection->link);
+  if (self->list.length == 1)
+    g_cond_signal (&self->wake);
   count_peer_locked (self, peer, 1);
   return connection;
 }
