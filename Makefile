@@ -3,7 +3,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 PYTHON = $$(tests/tools/python-env)
 
-.PHONY: all demo test bench fuzz soak soak-models soak-upload soak-volume valgrind cluster cluster-down demo-cluster install clean
+.PHONY: all demo test bench fuzz soak soak-models soak-upload soak-volume soak-deliveries soak-workloads valgrind cluster cluster-down demo-cluster install clean
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
@@ -43,6 +43,15 @@ soak-upload: all
 soak-volume: all
 	tools/install-deps --test
 	AI_MODELS=$(BUILD)/src/main/ai-models $(PYTHON) tests/crash/volume_sweep.py $(ARGS)
+
+soak-deliveries: all
+	tools/install-deps --test --cluster
+	AI_MODELS=$(BUILD)/src/main/ai-models $(PYTHON) tests/crash/delivery_sweep.py $(ARGS)
+
+MINUTES ?= 30
+soak-workloads: all
+	tools/install-deps --test --cluster
+	AI_MODELS=$(BUILD)/src/main/ai-models $(PYTHON) tests/crash/delivery_soak.py --minutes $(MINUTES) $(ARGS)
 
 valgrind:
 	tools/run-tests --only memcheck

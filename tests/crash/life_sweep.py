@@ -11,7 +11,6 @@ import time
 
 from harness import api_proxy, deployment
 
-SHORT = 6  # lives of each kind
 # A 403, 404 or 400 from the API server is no passing trouble, and an answer of another is no test of ours.
 API_KINDS = [kind for kind in api_proxy.KINDS if kind not in ("400", "401", "403", "404")]
 
@@ -44,6 +43,8 @@ def wait(module, holds, story, timeout):
 class Sweep:
     """`new_life()` gives what has live(); `measure()` fills `counts` and `writes` by the names of proxies()."""
 
+    SHORT = 6  # lives of each kind
+
     def __init__(self, module, options):
         self.module, self.options, self.random = module, options, random.Random(options.seed)
         self.failures, self.times, self.rows = [], collections.defaultdict(list), collections.Counter()
@@ -59,8 +60,8 @@ class Sweep:
     def proxy(self):
         return self.module.controllers[0].proxy
 
-    def chosen(self, cases, short=SHORT):
-        cases, most = list(cases), short if self.options.short else self.options.sample
+    def chosen(self, cases, short=None):
+        cases, most = list(cases), (self.SHORT if short is None else short) if self.options.short else self.options.sample
         if most is not None and len(cases) > most:
             cases = sorted(self.random.sample(cases, most), key=cases.index)
         return cases
@@ -93,7 +94,7 @@ class Sweep:
             cases = [(kind, n) for kind in API_KINDS for n in range(1, self.counts[part] + 1)]
             for kind, n in self.chosen(cases):
                 self.run(f"api, {part}, {kind}", f"request {n}", lambda: self.proxies()[part].fail(kind, n, is_counted, how=1))
-        for n in self.chosen(range(1, self.counts["controller"] + 1), 2):
+        for n in self.chosen(range(1, self.counts["controller"] + 1), self.SHORT // 3):
             for last_words in (None, "410"):
                 self.run(f"api, controller, watches end{' with 410' if last_words else ''}", f"at request {n}", lambda: self.proxy.fail(
                     "call", n, is_counted, how=lambda: self.proxy.cut_watches(last_words)))
@@ -166,6 +167,7 @@ PARTS = ("api", "crash", "handover")
 
 
 def parser(description):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     found = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     found.add_argument("--sample", type=int)

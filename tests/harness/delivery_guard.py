@@ -5,6 +5,7 @@ import hashlib
 import json
 import pathlib
 import threading
+import time
 
 PREFIX = "ai.deckhouse.io/"
 GATE = f"{PREFIX}model-delivery"
@@ -61,9 +62,16 @@ class Guard:
             self.violate(pod, f"{container['name']} has not {path} to read: {mount}")
             return
         folder = volumes.mounted(mount)
-        found, expected = (hashes(folder) if folder.is_dir() else None), self.known.get(model.get("digest"))
+        found, expected = (hashes(folder) if folder.is_dir() else None), self.files_of(model.get("digest"))
         if expected is None or found != expected:
             self.violate(pod, f"{path}, {model.get('digest')}, is not whole: {found}, not {expected}")
+
+    def files_of(self, digest):
+        """Who made the model may not have heard yet that it is Ready."""
+        end = time.monotonic() + 20
+        while digest not in self.known and time.monotonic() < end:
+            time.sleep(0.05)
+        return self.known.get(digest)
 
     def check_environment(self, pod, container, models):
         given = {variable["name"]: variable.get("value") for variable in container.get("env", [])}

@@ -20,6 +20,7 @@ ACCOUNT = f"system:serviceaccount:{deployment.NAMESPACE}:ai-models-controller"
 SALT = "a-salt-that-nobody-may-see"
 WEBHOOK = "ai-models-workload-delivery"
 CLASS = "folders"
+TIMEOUT = 120  # s; a case takes seconds, unless others have the processors
 MAX_MATERIALIZATIONS = 3
 LARGE = 24 << 20
 
@@ -150,8 +151,8 @@ class DeliveryPlane(deployment.Deployment):
         for model in (self.shared, self.second, self.large):
             self.wait_model(model)
 
-    def wait_model(self, model):
-        model.digest = model.wait_phase("Ready")["artifact"]["digest"]
+    def wait_model(self, model, timeout=TIMEOUT):
+        model.digest = model.wait_phase("Ready", timeout)["artifact"]["digest"]
         self.guard.known[model.digest] = model.files
         return model
 
@@ -340,18 +341,18 @@ class Workload:
         lines = [line for part in self.plane.controllers for line in part.tail(40000).splitlines() if self.namespace in line]
         return told + "\n" + "\n".join(lines[-40:])
 
-    def wait(self, what, holds, timeout=60):
+    def wait(self, what, holds, timeout=TIMEOUT):
         end = time.monotonic() + timeout
         while not (found := holds()):
             assert time.monotonic() < end, f"not within {timeout} s: {what}\n{self.story()}"
             time.sleep(0.05)
         return found
 
-    def wait_reason(self, reason, timeout=60):
+    def wait_reason(self, reason, timeout=TIMEOUT):
         """Its report's message, once that says so, now or earlier."""
         return self.wait(reason, lambda: next((report[1] for report, _, _ in self.told if report and report[0] == reason), None), timeout)
 
-    def wait_report(self, reason, *words, timeout=60):
+    def wait_report(self, reason, *words, timeout=TIMEOUT):
         """It says so now."""
         def look():
             report = self.report()
@@ -359,7 +360,7 @@ class Workload:
 
         return self.wait(f"{reason} {words}", look, timeout)[1]
 
-    def wait_event(self, reason, words="", timeout=30):
+    def wait_event(self, reason, words="", timeout=TIMEOUT):
         return self.wait(f"event {reason}", lambda: next((one for one in self.events() if one[1] == reason and words in one[2]), None), timeout)
 
     def serves(self, models):
@@ -375,7 +376,7 @@ class Workload:
                 and [one["digest"] for one in delivery_guard.delivered_models(pod["metadata"]) or []] == [model.digest for model in models]]
         return len(good) == len(pods) == count
 
-    def wait_running(self, models, count=1, timeout=60):
+    def wait_running(self, models, count=1, timeout=TIMEOUT):
         """All is well: template, report, finalizer, Pods, revisions; and nothing of the copying is left."""
         self.wait(f"it serves {[model.name for model in models]}", lambda: self.serves(models), timeout)
         self.wait("no report", lambda: self.report() is None and self.has_finalizer())
@@ -385,7 +386,7 @@ class Workload:
             self.wait("no revision is held", lambda: not any(has_gate(one["spec"]["template"]) for one in self.revisions()))
         self.assert_safe()
 
-    def wait_held(self, reason, *words, timeout=60):
+    def wait_held(self, reason, *words, timeout=TIMEOUT):
         """It is held with a reason, and nothing of it runs."""
         message = self.wait_report(reason, *words, timeout=timeout)
         assert message, self.story()
