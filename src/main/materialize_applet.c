@@ -20,6 +20,8 @@
 #define REGISTRY_SHOWN "the module's registry"
 #define DEFAULT_PATIENCE_S 1800
 #define MAX_WAIT_S (7 * 24 * 3600)
+/* What is on its way when the process is killed is read again, about a chunk on each; hashing what came is slower than these bring. */
+#define N_CONNECTIONS 3
 #define INTERRUPTED "told to end before the model was whole; another Job goes on where it stopped"
 
 typedef struct {
@@ -109,7 +111,8 @@ open_repository (gpointer data, GError **error)
                             .plain_http = task->settings->registry_plain_http,
                             .ca_file = task->settings->registry_ca_file,
                             .username = GRANT_USER,
-                            .password = token };
+                            .password = token,
+                            .n_parallel = N_CONNECTIONS };
   return repository_remote_new (&config, task->repository, error);
 }
 
