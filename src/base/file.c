@@ -232,8 +232,8 @@ is_self_or_parent (const char *name)
 gboolean
 file_name_is_nfs_remnant (const char *name)
 {
-  return g_str_has_prefix (name, NFS_PREFIX) && strlen (name) > strlen (NFS_PREFIX)
-         && strspn (name + strlen (NFS_PREFIX), "0123456789abcdef") == strlen (name) - strlen (NFS_PREFIX);
+  const char *rest = g_str_has_prefix (name, NFS_PREFIX) ? name + strlen (NFS_PREFIX) : "";
+  return *rest != '\0' && rest[strspn (rest, "0123456789abcdef")] == '\0';
 }
 
 GPtrArray *
