@@ -7,6 +7,7 @@
 #include "controllers/claim_collector.h"
 #include "controllers/claim_work.h"
 #include "controllers/controllers_fixture.h"
+#include "controllers/materialize_metrics.h"
 #include "kube/event_recorder.h"
 
 #define WAIT_MS (60 * 1000)
@@ -470,10 +471,16 @@ test_turns (Fixture *self, gconstpointer data)
   must_act (&all[1], CLAIM_STEP_START_JOB);
   must_act (&all[3], CLAIM_STEP_START_JOB);
   MaterializeCounts counts = materialize_turns_count (self->turns);
+  g_autoptr (GString) metrics = g_string_new (NULL);
   g_assert_true (counts.n_running == 1 && counts.n_queued == 3 && counts.n_max == LIMIT);
   must_act (&all[2], CLAIM_STEP_START_JOB);
   WAIT_UNTIL (look (&all[0])->job == MATERIALIZER_RUNNING && look (&all[2])->job == MATERIALIZER_RUNNING);
   g_assert_cmpuint (materialize_turns_count (self->turns).n_running, ==, LIMIT);
+  materialize_metrics_append (self->turns, metrics);
+  g_assert_nonnull (strstr (metrics->str, "expected_bytes{namespace=\"claims-"));
+  g_assert_nonnull (strstr (metrics->str, "\",digest=\"" DIGEST "\"} 1000\n"));
+  g_assert_nonnull (strstr (metrics->str, "d8_ai_models_materialization_jobs_running 2\n"));
+  g_assert_nonnull (strstr (metrics->str, "d8_ai_models_materialization_jobs_limit 2\n"));
   g_assert_false (ask (&all[1])->has_slot || ask (&all[3])->has_slot);
   end_job (&all[0], TRUE);
   WAIT_UNTIL (strstr (self->woken->str, "d ") != NULL);

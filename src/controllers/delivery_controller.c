@@ -4,6 +4,7 @@
 
 #include "controllers/claim_collector.h"
 #include "controllers/delivery_trim.h"
+#include "controllers/materialize_metrics.h"
 #include "controllers/reconcile_loop.h"
 #include "controllers/workload_work.h"
 
@@ -445,4 +446,11 @@ delivery_controller_free (DeliveryController *self)
   event_recorder_free (self->events);
   ctx_unref (self->ctx);
   g_free (self);
+}
+
+void
+delivery_controller_append_metrics (gpointer data, GString *out)
+{
+  DeliveryController *self = data;
+  materialize_metrics_append (self->turns, out);
 }

@@ -12,5 +12,8 @@ DeliveryController *delivery_controller_new (Ctx *ctx, DeliveryCaches *caches);
 void delivery_controller_free (DeliveryController *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (DeliveryController, delivery_controller_free)
 
+/* Of copies to volumes (materialize_metrics.h): MetricsSource.append; `self` is a DeliveryController. */
+void delivery_controller_append_metrics (gpointer self, GString *out);
+
 /* The work of the leader, until `term` is cancelled; every write is bound to that context. A LeaderFunc. */
 gboolean delivery_controller_lead (Ctx *term, gpointer self, GError **error);

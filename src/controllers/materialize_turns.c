@@ -454,3 +454,9 @@ materialize_turns_read (Ctx *ctx, MaterializeTurns *self, const KubeObject *job,
   am_ignore (&error, "how far it is, is told next time");
   return FALSE;
 }
+
+const DeliveryCaches *
+materialize_turns_caches (const MaterializeTurns *self)
+{
+  return self->caches;
+}

@@ -36,5 +36,6 @@ typedef struct {
 } MaterializeCounts;
 
 MaterializeCounts materialize_turns_count (MaterializeTurns *self);
+const DeliveryCaches *materialize_turns_caches (const MaterializeTurns *self);
 /* Decoded bytes that a Job has read; FALSE: not known now. Blocks for at most 2 s. */
 gboolean materialize_turns_read (Ctx *ctx, MaterializeTurns *self, const KubeObject *job, guint64 *out_read_bytes);

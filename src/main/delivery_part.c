@@ -10,7 +10,7 @@ struct DeliveryPart {
   StorageReadiness *readiness;
   DeliveryController *workloads;
   WorkloadWebhook *webhook; /* or NULL */
-  MetricsSource metrics[2];
+  MetricsSource metrics[3];
 };
 
 DeliveryPart *
@@ -23,6 +23,7 @@ delivery_part_start (Ctx *ctx, KubeClient *client, const ControllerOptions *opti
   self->workloads = delivery_controller_new (ctx, self->caches);
   self->metrics[0] = (MetricsSource){ storage_readiness_append, self->readiness, FALSE };
   self->metrics[1] = (MetricsSource){ delivery_metrics_append, self->caches, TRUE };
+  self->metrics[2] = (MetricsSource){ delivery_controller_append_metrics, self->workloads, TRUE };
   const WebhookConfig webhook = { options->webhook_listen, options->tls_cert, options->tls_key };
   if (options->webhook_listen != NULL
       && (self->webhook = workload_webhook_start (ctx, self->caches, &webhook, error)) == NULL)
