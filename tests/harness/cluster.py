@@ -32,7 +32,11 @@ int main (void) { signal (SIGTERM, stop); signal (SIGINT, stop); signal (SIGCHLD
 
 def run(*command, check=True, **options):
     source = {} if "input" in options else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(list(map(str, command)), check=check, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **source, **options)
+    try:
+        return subprocess.run(list(map(str, command)), check=check, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **source, **options)
+    except subprocess.CalledProcessError as error:
+        error.add_note(error.stderr.decode(errors="replace")[-2000:])
+        raise
 
 
 def answers(server, name):
