@@ -111,11 +111,11 @@ state_of (const DeliveryCaches *caches, const KubeObject *job)
 {
   g_auto (MaterializeSight) sight = { 0 };
   if (!materialize_job_is_unfinished (job))
-    return MATERIALIZE_DONE;
+    return MATERIALIZE_ENDED;
   g_autoptr (GPtrArray) pods = informer_find (caches->job_pods, kube_object_uid (job));
   materialize_sight_read (job, pods, g_get_real_time () / G_USEC_PER_SEC, &sight);
   if (sight.is_overdue)
-    return MATERIALIZE_DONE;
+    return MATERIALIZE_ENDED;
   return sight.idle_s >= MATERIALIZE_STALLED_S ? MATERIALIZE_STALLED : MATERIALIZE_RUNS;
 }
 
@@ -174,7 +174,7 @@ question_locked (MaterializeTurns *self)
   forget_silent_locked (self);
   add_jobs (&question, self->caches);
   add_started (&question, self->started, MATERIALIZE_RUNS);
-  add_started (&question, self->failed, MATERIALIZE_DONE);
+  add_started (&question, self->failed, MATERIALIZE_ENDED);
   add_waiting (&question, self->waiting);
   return question;
 }

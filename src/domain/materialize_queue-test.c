@@ -11,7 +11,7 @@ state_of (const char *mark)
 {
   if (mark == NULL)
     return MATERIALIZE_WAITS;
-  return *mark == '*' ? MATERIALIZE_RUNS : *mark == '?' ? MATERIALIZE_STALLED : MATERIALIZE_DONE;
+  return *mark == '*' ? MATERIALIZE_RUNS : *mark == '?' ? MATERIALIZE_STALLED : MATERIALIZE_ENDED;
 }
 
 static gsize
@@ -119,7 +119,7 @@ test_fairness (void)
           for (gsize i = 0; i < n; i++) /* the oldest of those that run ends */
             if (requests[i].state == MATERIALIZE_RUNS && i < N_MANY)
               {
-                requests[i].state = MATERIALIZE_DONE;
+                requests[i].state = MATERIALIZE_ENDED;
                 break;
               }
         }

@@ -10,7 +10,7 @@ typedef enum {
   MATERIALIZE_WAITS,   /* its claim is bound */
   MATERIALIZE_RUNS,    /* its Job is unfinished */
   MATERIALIZE_STALLED, /* the same, but for MATERIALIZE_STALLED_S nothing of it has run: no room, no quota, no image */
-  MATERIALIZE_DONE,    /* its Job is finished and still there: tells whose turn it was */
+  MATERIALIZE_ENDED,   /* its Job is finished and still there: tells whose turn it was */
 } MaterializeState;
 
 /* Texts are borrowed. */
