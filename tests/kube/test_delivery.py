@@ -17,8 +17,8 @@ CASES.functions = {**delivery_cases.cases.functions, **delivery_bad_cases.cases.
 @pytest.fixture(scope="module")
 def ended(delivery, request):
     """Futures of all cases that this run asks for."""
-    wanted = {item.callspec.params["name"] for item in request.session.items if item.originalname == "test_case"}
-    wanted |= {name for item in request.session.items if item.originalname in ("test_reason", "test_event") for name in [item.callspec.params["name"]]}
+    wanted = {item.callspec.params["name"] for item in request.session.items
+              if item.module is request.module and item.originalname in ("test_case", "test_reason", "test_event")}
     return CASES.start(delivery, [name for name in CASES.functions if name in wanted])
 
 
