@@ -99,7 +99,7 @@ take_addresses (const Lookup *self, GPtrArray *texts, guint max, GError **error)
 GPtrArray *
 host_addresses (Ctx *ctx, const char *host, guint max, GError **error)
 {
-  g_autoptr (Lookup) lookup = lookup_start (host, error);
+  g_autoptr (Lookup) lookup = ctx_check (ctx, error) ? lookup_start (host, error) : NULL;
   if (lookup == NULL || !lookup_wait (ctx, lookup, error))
     return NULL;
   g_autoptr (GPtrArray) texts = g_ptr_array_new_with_free_func (g_free);

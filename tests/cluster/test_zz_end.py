@@ -130,9 +130,10 @@ def ours(installed):
 
 
 def test_an_uninstallation_leaves_nothing(installed):
-    installed.kubectl("delete", "deployments,statefulsets,daemonsets,cronjobs", "--all-namespaces", "-l", "app", "--timeout=60s")
+    installed.kubectl("delete", "deployments,statefulsets,daemonsets,cronjobs", "--all-namespaces", "-l", "app,module!=ai-models", "--timeout=60s")
     for kind in ("models", "clustermodels"):
-        installed.kubectl("delete", kind, "--all", *(("--all-namespaces",) if kind == "models" else ()), "--timeout=60s")
+        installed.kubectl("delete", kind, "--all", *(("--all-namespaces",) if kind == "models" else ()), "--wait=false")
+    installed.wait("the models are gone", lambda: not installed.list("models") and not installed.list("clustermodels"))
     given = {f"Namespace/{installed.namespace}", "Secret/ai-models-s3"}
     installed.uninstall()
     installed.wait("nothing left", lambda: not [one for one in ours(installed) - given - STAYS if not one.startswith("Secret/dmcr-gc-")])

@@ -180,9 +180,13 @@ def template_replaced(scene):
     workload = scene.asking("StatefulSet")
     workload.wait_running([scene.plane.shared])
     thing = delivery_plane.manifest("StatefulSet", scene.namespace, "app", cluster_models=["shared"])
-    thing["metadata"]["resourceVersion"] = workload.now()["metadata"]["resourceVersion"]
     before = workload.now()["metadata"]["generation"]
-    scene.api.must("PUT", kube_api.path_to(workload.thing), thing)
+
+    def replaced():
+        """Whoever writes its status may be quicker."""
+        thing["metadata"]["resourceVersion"] = workload.now()["metadata"]["resourceVersion"]
+        return scene.api.ask("PUT", kube_api.path_to(workload.thing), thing)[0] == 200
+    workload.wait("it is replaced", replaced)
     assert workload.serves([scene.plane.shared]) and workload.now()["metadata"]["generation"] == before
     workload.wait_running([scene.plane.shared])
 
