@@ -45,7 +45,7 @@ put_token (ModelWork *work, GError **error)
 
 /* What the worker needs beside its Pod, which waits for its state and rights (publish/worker_steps.c) and does nothing
  * meanwhile: so the Pod may come first, and be on its way to a node. The cleanup state comes first and goes last; the worker's
- * state comes last and goes last of the worker's: whoever sees one of them knows that there may be others. */
+ * state comes first and goes last of the worker's: whoever sees one of them knows that there may be others. */
 static gboolean
 prepare (ModelWork *work, GError **error)
 {
@@ -58,10 +58,10 @@ prepare (ModelWork *work, GError **error)
   g_autoptr (yyjson_mut_doc) binding = worker_role_binding_document (settings, &work->owner);
   return (work->cleanup_secret != NULL
           || model_create (work->ctx, self, &secret_kind, namespace, cleanup, NULL, error))
-         && model_create (work->ctx, self, &role_kind, namespace, role, NULL, error)
-         && model_create (work->ctx, self, &role_binding_kind, namespace, binding, NULL, error)
          && (work->state_secret != NULL
-             || model_create (work->ctx, self, &secret_kind, namespace, state, NULL, error));
+             || model_create (work->ctx, self, &secret_kind, namespace, state, NULL, error))
+         && model_create (work->ctx, self, &role_kind, namespace, role, NULL, error)
+         && model_create (work->ctx, self, &role_binding_kind, namespace, binding, NULL, error);
 }
 
 /* What keeps a Pod from being made at all is told; it is tried again. */
@@ -104,8 +104,6 @@ gboolean
 model_is_admitted (const ModelWork *work)
 {
   ModelController *self = work->controller;
-  if (work->state_secret != NULL)
-    return TRUE;
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   return work->pod != NULL && g_hash_table_contains (self->admitted, kube_object_uid (work->pod));
 }

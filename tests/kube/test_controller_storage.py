@@ -238,15 +238,17 @@ def test_two_replicas(cluster, api, store, controller, tmp_path):
     """One of them works; when it is killed the other goes on where it was."""
     (tmp_path / "second").mkdir()
     second = Controller(cluster, tmp_path / "second", store.server).start()
-    one = Subject(api, "handed-over")
-    pod = one.wait_pod()
-    assert second.is_ready() and controller.is_ready()  # who leads or not
-    assert "leading" not in second.log.read_text()
-    controller.stop(signal.SIGKILL)
-    one.tell_pod(phase="Running")
-    one.end_pod(RESULT)
-    one.wait_phase("Ready", timeout=40)
-    assert one.wait_phase("Ready") and pod and "worker started" not in second.log.read_text()
-    one.delete()
-    second.stop()
-    controller.start()
+    try:
+        one = Subject(api, "handed-over")
+        pod = one.wait_pod()
+        assert second.is_ready() and controller.is_ready()  # who leads or not
+        assert "leading" not in second.log.read_text()
+        controller.stop(signal.SIGKILL)
+        one.tell_pod(phase="Running")
+        one.end_pod(RESULT)
+        one.wait_phase("Ready", timeout=40)
+        assert one.wait_phase("Ready") and pod and "worker started" not in second.log.read_text()
+        one.delete()
+    finally:  # others come after it
+        second.stop()
+        controller.start()
