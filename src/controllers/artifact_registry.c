@@ -9,6 +9,7 @@
 #define TAG "published"
 #define CALL_TIMEOUT_MS (30 * 1000)
 #define MAX_ATTEMPTS 2 /* whoever asks tries again by himself */
+#define REGISTRY "the module's registry"
 
 struct ArtifactRegistry {
   HttpClient *http;
@@ -47,20 +48,6 @@ artifact_registry_free (ArtifactRegistry *self)
   g_free (self);
 }
 
-/* The same in words that may be shown. */
-static gboolean
-tell_failure (const GError *failure, guint status, GError **error)
-{
-  const AmErrorInfo *info = am_error_info_of (failure);
-  const char *reason = am_error_reason (failure);
-  if (info->code == AM_ERROR_CANCELLED)
-    return am_fail (error, AM_ERROR_CANCELLED, NULL, "stopped");
-  if (status != 0)
-    return am_fail (error, info->code, reason, "the module's registry answered with status %u", status);
-  return am_fail (error, info->code, reason, "the module's registry cannot be reached (%s)",
-                  reason != NULL ? reason : info->name);
-}
-
 /* TRUE with a status of 2xx or 404. `out_reply` may be cleared by the caller in any case. */
 static gboolean
 ask (Ctx *ctx, ArtifactRegistry *self, const char *method, const char *repository, const char *what,
@@ -78,7 +65,7 @@ ask (Ctx *ctx, ArtifactRegistry *self, const char *method, const char *repositor
                     .no_redirects = TRUE,
                     .accept_statuses = accepted };
   return http_client_call (limited, self->http, &call, out_reply, &failure)
-         || tell_failure (failure, out_reply->status, error);
+         || registry_tell_failure (REGISTRY, failure, out_reply->status, error);
 }
 
 static gboolean

@@ -15,6 +15,7 @@
 #define MAX_ID_CHARS 128u
 #define MAX_ANSWER_BYTES 4096u
 #define ID_CHARS G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "-_."
+#define REPLICA "a replica of the module's registry"
 
 /* What one replica said of one grant. */
 typedef struct {
@@ -89,20 +90,6 @@ id_is_ours (const char *id)
   return size > 0 && size <= MAX_ID_CHARS && strspn (id, ID_CHARS) == size && strspn (id, ".") < size;
 }
 
-/* The same in words that may be shown. */
-static gboolean
-tell_failure (const GError *failure, guint status, GError **error)
-{
-  const AmErrorInfo *info = am_error_info_of (failure);
-  const char *reason = am_error_reason (failure);
-  if (info->code == AM_ERROR_CANCELLED)
-    return am_fail (error, AM_ERROR_CANCELLED, NULL, "stopped");
-  if (status != 0)
-    return am_fail (error, info->code, reason, "a replica of the module's registry answered with status %u", status);
-  return am_fail (error, info->code, reason, "a replica of the module's registry cannot be asked (%s)",
-                  reason != NULL ? reason : info->name);
-}
-
 /* Asking */
 
 static gboolean
@@ -127,7 +114,7 @@ ask_replica (Round *self, const char *machine, GError **error)
                     .reply_limit_bytes = MAX_ANSWER_BYTES,
                     .no_redirects = TRUE };
   if (!http_client_call (self->ctx, self->http, &call, &reply, &failure))
-    return tell_failure (failure, reply.status, error);
+    return registry_tell_failure (REPLICA, failure, reply.status, error);
   if (reply.status != 200 || !parse_answer (reply.body, &read_bytes, &failure))
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "a replica of the module's registry gave no count");
   g_hash_table_replace (self->answers, g_strdup (machine), g_memdup2 (&read_bytes, sizeof read_bytes));
@@ -154,7 +141,7 @@ ask_peer (Round *self, const char *peer, const char *scheme_port, GError **error
   g_autofree char *host = split_host (peer, scheme_port, &port);
   g_autoptr (GPtrArray) addresses = host_addresses (self->ctx, host, MAX_REPLICAS, &failure);
   if (addresses == NULL)
-    return tell_failure (failure, 0, error);
+    return registry_tell_failure (REPLICA, failure, 0, error);
   for (guint i = 0; i < addresses->len; i++)
     {
       const char *address = g_ptr_array_index (addresses, i);

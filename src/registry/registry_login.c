@@ -25,3 +25,15 @@ registry_login_header (const char *dir, GError **error)
   g_autofree char *encoded = g_base64_encode ((const guchar *) pair, strlen (pair));
   return g_strconcat ("Basic ", encoded, NULL);
 }
+
+gboolean
+registry_tell_failure (const char *who, const GError *failure, guint status, GError **error)
+{
+  const AmErrorInfo *info = am_error_info_of (failure);
+  const char *reason = am_error_reason (failure);
+  if (info->code == AM_ERROR_CANCELLED)
+    return am_fail (error, AM_ERROR_CANCELLED, NULL, "stopped");
+  if (status != 0)
+    return am_fail (error, info->code, reason, "%s answered with status %u", who, status);
+  return am_fail (error, info->code, reason, "%s cannot be reached (%s)", who, reason != NULL ? reason : info->name);
+}
