@@ -98,12 +98,8 @@ is_in_use (Ctx *ctx, ClaimCollector *self, const KubeObject *claim, gboolean *ou
 static ClaimUse
 use_of (const KubeObject *claim)
 {
-  const char *phase = json_get_string (kube_object_status (claim), "phase");
-  gboolean is_lost = g_strcmp0 (phase, "Lost") == 0;
   return (ClaimUse){
-    .phase = g_strcmp0 (phase, "Bound") == 0 ? CLAIM_BOUND
-             : is_lost                       ? CLAIM_LOST
-                                             : CLAIM_PENDING,
+    .phase = claim_phase (claim),
     .is_deleting = kube_object_is_deleting (claim),
     .n_holders = claim_n_holders (claim),
     .released_s = claim_released_s (claim),

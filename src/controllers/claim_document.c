@@ -96,6 +96,15 @@ holders_of (const KubeObject *claim)
   return json_get_array (json_get_object (kube_object_root (claim), "metadata"), "ownerReferences");
 }
 
+ClaimPhase
+claim_phase (const KubeObject *claim)
+{
+  const char *phase = json_get_string (kube_object_status (claim), "phase");
+  if (g_strcmp0 (phase, "Bound") == 0)
+    return CLAIM_BOUND;
+  return g_strcmp0 (phase, "Lost") == 0 ? CLAIM_LOST : CLAIM_PENDING;
+}
+
 gboolean
 claim_is_held_by (const KubeObject *claim, const char *uid)
 {

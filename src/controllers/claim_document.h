@@ -3,6 +3,7 @@
  * that change the same claim at once, one looks again. */
 #pragma once
 
+#include "domain/delivery_claim.h"
 #include "kube/kube_kind.h"
 #include "kube/kube_object.h"
 
@@ -33,6 +34,8 @@ void claim_labels (yyjson_mut_doc *doc, yyjson_mut_val *metadata, const char *ap
 yyjson_mut_doc *claim_document (const ClaimSubject *subject, const KubeKind *holder_kind, const KubeObject *holder,
                                 const char *storage_class);
 
+/* CLAIM_BOUND, CLAIM_LOST, or CLAIM_PENDING: one that was never bound. */
+ClaimPhase claim_phase (const KubeObject *claim);
 gboolean claim_is_held_by (const KubeObject *claim, const char *uid);
 guint claim_n_holders (const KubeObject *claim);
 gint64 claim_released_s (const KubeObject *claim); /* Unix time; 0: it is not written, or is no time */

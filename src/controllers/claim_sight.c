@@ -18,15 +18,6 @@ claim_sight_clear (ClaimSight *self)
   g_clear_pointer (&self->job, kube_object_unref);
 }
 
-static ClaimPhase
-phase_of (const KubeObject *claim)
-{
-  const char *phase = json_get_string (kube_object_status (claim), "phase");
-  if (g_strcmp0 (phase, "Bound") == 0)
-    return CLAIM_BOUND;
-  return g_strcmp0 (phase, "Lost") == 0 ? CLAIM_LOST : CLAIM_PENDING;
-}
-
 static gboolean
 is_shared (const KubeObject *claim)
 {
@@ -61,7 +52,7 @@ view_claim (ClaimSight *self, const ClaimSubject *subject)
 {
   const KubeObject *claim = self->claim;
   ClaimView *view = &self->view;
-  view->phase = phase_of (claim);
+  view->phase = claim_phase (claim);
   view->is_deleting = kube_object_is_deleting (claim);
   view->is_ours = is_ours (claim, subject);
   view->is_shared = is_shared (claim);
@@ -123,13 +114,8 @@ static gboolean
 look_for (Ctx *ctx, KubeClient *client, const KubeKind *kind, const char *namespace, const char *name,
           KubeObject **out_object, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
   KubeTarget target = { .kind = kind, .namespace = namespace, .name = name };
-  *out_object = kube_client_get (ctx, client, &target, &problem);
-  if (*out_object != NULL || am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return TRUE;
-  g_propagate_error (error, g_steal_pointer (&problem));
-  return FALSE;
+  return kube_client_find (ctx, client, &target, out_object, error);
 }
 
 static gboolean

@@ -21,14 +21,8 @@ static gboolean
 create (Ctx *ctx, KubeClient *client, const KubeKind *kind, const char *namespace, yyjson_mut_doc *doc,
         gboolean *out_existed, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
   KubeTarget target = { .kind = kind, .namespace = namespace };
-  g_autoptr (KubeObject) made = kube_client_create (ctx, client, &target, doc, &problem);
-  *out_existed = am_error_is (problem, AM_ERROR_ALREADY_EXISTS);
-  if (made != NULL || *out_existed)
-    return TRUE;
-  g_propagate_error (error, g_steal_pointer (&problem));
-  return FALSE;
+  return kube_client_ensure (ctx, client, &target, doc, out_existed, error);
 }
 
 gboolean
@@ -262,11 +256,9 @@ make_leave_patch (const KubeObject *claim, gconstpointer data)
 gboolean
 claim_release (Ctx *ctx, DeliveryCaches *caches, const KubeObject *claim, const char *workload_uid, GError **error)
 {
-  const char *phase = json_get_string (kube_object_status (claim), "phase");
-  gboolean was_bound = g_strcmp0 (phase, "Bound") == 0 || g_strcmp0 (phase, "Lost") == 0;
   if (!claim_is_held_by (claim, workload_uid))
     return TRUE;
-  if (!was_bound && claim_n_holders (claim) == 1)
+  if (claim_phase (claim) == CLAIM_PENDING && claim_n_holders (claim) == 1)
     return kube_object_is_deleting (claim) || claim_delete (ctx, caches->client, claim, error);
   return change_holders (ctx, caches->client, claim, make_leave_patch, workload_uid, error);
 }

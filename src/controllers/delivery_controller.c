@@ -262,20 +262,15 @@ model_changed (const KubeObject *before, const KubeObject *now, gboolean is_clus
 static gboolean
 fetch (WorkloadWork *work, gboolean *out_is_gone, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
+  KubeObject *object = NULL;
   KubeTarget target = { .kind = &work->kind->kube,
                         .namespace = kube_object_namespace (work->object),
                         .name = kube_object_name (work->object) };
-  KubeObject *object = kube_client_get (work->ctx, work->controller->caches->client, &target, &problem);
+  if (!kube_client_find (work->ctx, work->controller->caches->client, &target, &object, error))
+    return FALSE;
+  *out_is_gone = object == NULL;
   if (object != NULL)
     workload_work_replace (work, object);
-  else if (am_error_is (problem, AM_ERROR_NOT_FOUND))
-    *out_is_gone = TRUE;
-  else
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
   return TRUE;
 }
 

@@ -52,18 +52,8 @@ gboolean
 model_create (Ctx *ctx, ModelController *self, const KubeKind *kind, const char *namespace, yyjson_mut_doc *doc,
               gboolean *out_existed, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
   KubeTarget target = { .kind = kind, .namespace = namespace };
-  g_autoptr (KubeObject) made = kube_client_create (ctx, self->client, &target, doc, &problem);
-  gboolean existed = made == NULL && am_error_is (problem, AM_ERROR_ALREADY_EXISTS);
-  if (made == NULL && !existed)
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
-  if (out_existed != NULL)
-    *out_existed = existed;
-  return TRUE;
+  return kube_client_ensure (ctx, self->client, &target, doc, out_existed, error);
 }
 
 gboolean

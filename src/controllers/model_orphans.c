@@ -84,16 +84,13 @@ model_queue_orphans (ModelController *self)
 static gboolean
 check_gone (Ctx *ctx, ModelController *self, const ModelOwner *owner, gboolean *out_is_gone, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
+  g_autoptr (KubeObject) object = NULL;
   KubeTarget target = { .kind = owner->namespace != NULL ? &model_kind : &cluster_model_kind,
                         .namespace = owner->namespace,
                         .name = owner->name };
-  g_autoptr (KubeObject) object = kube_client_get (ctx, self->client, &target, &problem);
+  gboolean is_known = kube_client_find (ctx, self->client, &target, &object, error);
   *out_is_gone = object == NULL || strcmp (kube_object_uid (object), owner->uid) != 0;
-  if (object != NULL || am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return TRUE;
-  g_propagate_error (error, g_steal_pointer (&problem));
-  return FALSE;
+  return is_known;
 }
 
 /* The same as for an object that is being deleted: first nothing runs, then what is stored goes. */

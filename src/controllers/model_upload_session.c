@@ -94,15 +94,11 @@ model_issue_upload (ModelWork *work, GError **error)
   g_autofree char *session_name = model_object_name (UPLOAD_SESSION_PREFIX, work->owner.uid);
   KubeTarget target = { .kind = &secret_kind, .namespace = self->settings->namespace, .name = session_name };
   /* A session that the cache does not know yet keeps its token. */
-  g_autoptr (GError) problem = NULL;
-  g_autoptr (KubeObject) known = kube_client_get (work->ctx, self->client, &target, &problem);
+  g_autoptr (KubeObject) known = NULL;
+  if (!kube_client_find (work->ctx, self->client, &target, &known, error))
+    return FALSE;
   if (known != NULL)
     return TRUE;
-  if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
   g_autoptr (ModelUpload) upload = model_upload_new (&work->owner, kube_object_generation (work->object), 0,
                                                      g_get_real_time () / 1000, token);
   g_autofree char *url = g_strdup_printf ("%s/v1/upload/%s", self->settings->upload_url, upload->id);

@@ -124,9 +124,6 @@ model_start_worker (ModelWork *work, gboolean *out_started, GError **error)
     return FALSE;
   if (!is_same) /* the cache is late: look again at what is */
     return TRUE;
-  /* One that goes on where another was finds all that is needed, whatever became of it meanwhile. */
-  if (work->state_secret != NULL && !prepare (work, error))
-    return FALSE;
   if (!put_token (work, error) || (work->upload != NULL && !model_start_upload (work, error)))
     return FALSE;
   yyjson_val *source = json_get_object (kube_object_status (work->object), "source");
@@ -194,18 +191,14 @@ model_remove_worker (Ctx *ctx, ModelController *self, const ModelOwner *owner, c
 {
   g_autofree char *name = model_object_name (WORKER_PREFIX, owner->uid);
   KubeTarget target = { .kind = &pod_kind, .namespace = self->settings->namespace, .name = name };
-  g_autoptr (GError) problem = NULL;
+  g_autoptr (KubeObject) unseen = NULL;
   *out_is_gone = FALSE;
   if (pod != NULL) /* its end comes as a change */
     return kube_object_is_deleting (pod) || kube_client_delete (ctx, self->client, &target, NULL, error);
-  g_autoptr (KubeObject) unseen = kube_client_get (ctx, self->client, &target, &problem);
+  if (!kube_client_find (ctx, self->client, &target, &unseen, error))
+    return FALSE;
   if (unseen != NULL)
     return kube_client_delete (ctx, self->client, &target, NULL, error);
-  if (!am_error_is (problem, AM_ERROR_NOT_FOUND))
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
   worker_slots_set (self->slots, name, FALSE);
   *out_is_gone = TRUE;
   return remove_helpers (ctx, self, owner, error);

@@ -175,9 +175,7 @@ is_wanted (const WorkloadWork *work, const KubeObject *claim)
 gboolean
 workload_releases (const WorkloadWork *work, const DeliveryDecision *decision, const KubeObject *claim)
 {
-  const char *phase = json_get_string (kube_object_status (claim), "phase");
-  gboolean was_bound = g_strcmp0 (phase, "Bound") == 0 || g_strcmp0 (phase, "Lost") == 0;
-  return delivery_releases (decision->release, is_wanted (work, claim), was_bound);
+  return delivery_releases (decision->release, is_wanted (work, claim), claim_phase (claim) != CLAIM_PENDING);
 }
 
 static void

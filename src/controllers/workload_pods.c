@@ -152,15 +152,11 @@ view_job (WorkloadWork *work, const char *name, gboolean is_open, GError **error
 {
   const DeliveryCaches *caches = work->controller->caches;
   KubeTarget target = { .kind = &job_kind, .namespace = kube_object_namespace (work->object), .name = name };
-  g_autoptr (GError) problem = NULL;
-  g_autoptr (KubeObject) job = kube_client_get (work->ctx, caches->client, &target, &problem);
-  if (job == NULL && am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return TRUE;
+  g_autoptr (KubeObject) job = NULL;
+  if (!kube_client_find (work->ctx, caches->client, &target, &job, error))
+    return FALSE;
   if (job == NULL)
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
+    return TRUE;
   const char *owner = json_get_string (kube_object_controller (job), "uid");
   if (g_strcmp0 (owner, kube_object_uid (work->object)) == 0 && !kube_object_is_deleting (job))
     add_removal (work, &job_kind, job, is_open);

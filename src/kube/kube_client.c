@@ -234,6 +234,17 @@ kube_client_get (Ctx *ctx, KubeClient *self, const KubeTarget *target, GError **
   return ask_for_object (ctx, self, &request, error);
 }
 
+gboolean
+kube_client_find (Ctx *ctx, KubeClient *self, const KubeTarget *target, KubeObject **out_object, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  *out_object = kube_client_get (ctx, self, target, &problem);
+  if (*out_object != NULL || am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
+}
+
 KubeObject *
 kube_client_create (Ctx *ctx, KubeClient *self, const KubeTarget *target, yyjson_mut_doc *object, GError **error)
 {
@@ -243,6 +254,21 @@ kube_client_create (Ctx *ctx, KubeClient *self, const KubeTarget *target, yyjson
     collection.name = NULL;
   Request request = { .verb = "create", .method = "POST", .target = &collection, .body = body };
   return ask_for_object (ctx, self, &request, error);
+}
+
+gboolean
+kube_client_ensure (Ctx *ctx, KubeClient *self, const KubeTarget *target, yyjson_mut_doc *object,
+                    gboolean *out_existed, GError **error)
+{
+  g_autoptr (GError) problem = NULL;
+  g_autoptr (KubeObject) made = kube_client_create (ctx, self, target, object, &problem);
+  gboolean existed = made == NULL && am_error_is (problem, AM_ERROR_ALREADY_EXISTS);
+  if (out_existed != NULL)
+    *out_existed = existed;
+  if (made != NULL || existed)
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
 }
 
 KubeObject *

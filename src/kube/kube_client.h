@@ -24,9 +24,15 @@ typedef struct {
 /* Errors of all of them are those of kube_fail (kube_error.h), of http_client_call where no answer came, and DATA_LOSS
  * for an answer that is no object. The message begins with verb, kind, namespace and name. */
 KubeObject *kube_client_get (Ctx *ctx, KubeClient *self, const KubeTarget *target, GError **error);
+/* The same for one that need not be there: then TRUE, and NULL in `out_object`, which the caller unrefs. */
+gboolean kube_client_find (Ctx *ctx, KubeClient *self, const KubeTarget *target, KubeObject **out_object,
+                           GError **error);
 /* The object as stored. ALREADY_EXISTS may be told of an object that an earlier attempt made whose answer was lost. */
 KubeObject *kube_client_create (Ctx *ctx, KubeClient *self, const KubeTarget *target, yyjson_mut_doc *object,
                                 GError **error);
+/* The same for one that may be there already, whatever it is: TRUE too, and then `*out_existed` (may be NULL). */
+gboolean kube_client_ensure (Ctx *ctx, KubeClient *self, const KubeTarget *target, yyjson_mut_doc *object,
+                             gboolean *out_existed, GError **error);
 /* ABORTED (reason Conflict) when `object` names a resourceVersion that is no longer the newest. */
 KubeObject *kube_client_update (Ctx *ctx, KubeClient *self, const KubeTarget *target, yyjson_mut_doc *object,
                                 GError **error);

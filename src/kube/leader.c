@@ -103,14 +103,10 @@ is_free (Leader *self, const KubeObject *lease)
 static gboolean
 try_hold (Leader *self, Ctx *ctx, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
   gint64 begin_us = g_get_monotonic_time ();
-  g_autoptr (KubeObject) lease = kube_client_get (ctx, self->client, &self->target, &problem);
-  if (lease == NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
-    {
-      g_propagate_error (error, g_steal_pointer (&problem));
-      return FALSE;
-    }
+  g_autoptr (KubeObject) lease = NULL;
+  if (!kube_client_find (ctx, self->client, &self->target, &lease, error))
+    return FALSE;
   if (lease != NULL && !is_free (self, lease))
     return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL, "the lease is held by %s",
                     json_get_string (kube_object_spec (lease), "holderIdentity"));
