@@ -5,7 +5,6 @@
 #include "controllers/model_work.h"
 
 #define SHORT_PAUSE_MS 1000
-#define UNSEEN_AGAIN_MS 5000
 #define FAILED_MESSAGE "the model could not be published"
 
 StatusWish

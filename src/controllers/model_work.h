@@ -16,6 +16,8 @@
 #include "kube/informer.h"
 #include "kube/work_queue.h"
 
+#define UNSEEN_AGAIN_MS 5000 /* what the caches do not show yet comes as a change; in case it does not */
+
 typedef struct {
   gboolean is_present, is_known; /* the books are there; and confirmed */
   LedgerUsage usage;
@@ -93,6 +95,8 @@ gboolean model_admit_worker (ModelWork *work, GError **error);
 /* Whether it was, as far as is known here. */
 gboolean model_is_admitted (const ModelWork *work);
 void model_forget_admission (ModelController *self, const KubeObject *pod);
+/* Keeps that the worker was interrupted and, once the caches show it, removes its Pod, so that another is started after the pause
+ * of worker_restarts.h. */
 gboolean model_restart_worker (ModelWork *work, GError **error);
 /* Removes the Pod; the rest once that is gone. `*out_is_gone`: nothing of it is left. */
 gboolean model_remove_worker (Ctx *ctx, ModelController *self, const ModelOwner *owner, const KubeObject *pod,

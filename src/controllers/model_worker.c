@@ -142,36 +142,54 @@ model_start_worker (ModelWork *work, gboolean *out_started, GError **error)
   return TRUE;
 }
 
+/* Keeps that the worker was interrupted. FALSE in `out_is_seen`: the caches do not show it yet, and that comes as a change. */
+static gboolean
+keep_interruption (ModelWork *work, gboolean *out_is_seen, GError **error)
+{
+  ModelController *self = work->controller;
+  g_autoptr (GError) problem = NULL;
+  WorkerRestarts next = worker_restarts_next (&work->restarts, kube_object_uid (work->pod),
+                                              work->progress.uploaded_size_bytes, work->worker.message,
+                                              g_get_real_time () / 1000);
+  *out_is_seen = next.n_in_a_row == work->restarts.n_in_a_row && next.at_ms == work->restarts.at_ms;
+  if (*out_is_seen)
+    return TRUE;
+  g_autofree char *state = model_object_name (WORKER_STATE_PREFIX, work->owner.uid);
+  KubeTarget target = { .kind = &secret_kind, .namespace = self->settings->namespace, .name = state };
+  g_autoptr (yyjson_mut_doc) patch = worker_restarts_patch (&next);
+  g_autoptr (KubeObject) stored = kube_client_patch (work->ctx, self->client, &target, KUBE_PATCH_MERGE, NULL, patch,
+                                                     &problem);
+  if (stored != NULL)
+    am_log_info (work->ctx, "worker interrupted", "why", work->worker.message, NULL);
+  else if (am_error_is (problem, AM_ERROR_NOT_FOUND)) /* nothing to pause for */
+    *out_is_seen = TRUE;
+  else
+    {
+      g_propagate_error (error, g_steal_pointer (&problem));
+      return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean
 model_restart_worker (ModelWork *work, GError **error)
 {
-  ModelController *self = work->controller;
-  const char *uid = kube_object_uid (work->pod);
+  gboolean is_seen = FALSE;
   /* One that ended before it was let begin leaves a count, too. */
   if (!model_is_admitted (work) && !model_admit_worker (work, error))
     return FALSE;
-  WorkerRestarts next = worker_restarts_next (&work->restarts, uid, work->progress.uploaded_size_bytes,
-                                              work->worker.message, g_get_real_time () / 1000);
-  g_autofree char *state = model_object_name (WORKER_STATE_PREFIX, work->owner.uid);
-  KubeTarget target = { .kind = &secret_kind, .namespace = self->settings->namespace, .name = state };
-  if (next.n_in_a_row != work->restarts.n_in_a_row || next.at_ms != work->restarts.at_ms)
+  if (!keep_interruption (work, &is_seen, error))
+    return FALSE;
+  if (!is_seen) /* whoever sees that the Pod is gone must see the pause */
     {
-      g_autoptr (GError) problem = NULL;
-      g_autoptr (yyjson_mut_doc) patch = worker_restarts_patch (&next);
-      g_autoptr (KubeObject) stored = kube_client_patch (work->ctx, self->client, &target, KUBE_PATCH_MERGE, NULL,
-                                                         patch, &problem);
-      if (stored == NULL && !am_error_is (problem, AM_ERROR_NOT_FOUND))
-        {
-          g_propagate_error (error, g_steal_pointer (&problem));
-          return FALSE;
-        }
+      work->again_ms = UNSEEN_AGAIN_MS;
+      return TRUE;
     }
-  am_log_info (work->ctx, "worker interrupted", "why", work->worker.message, NULL);
   KubeTarget pod = { .kind = &pod_kind,
-                     .namespace = self->settings->namespace,
+                     .namespace = work->controller->settings->namespace,
                      .name = kube_object_name (work->pod) };
-  KubeDeleteOptions options = { .uid = uid, .grace_period_s = -1 };
-  return kube_client_delete (work->ctx, self->client, &pod, &options, error);
+  KubeDeleteOptions options = { .uid = kube_object_uid (work->pod), .grace_period_s = -1 };
+  return kube_client_delete (work->ctx, work->controller->client, &pod, &options, error);
 }
 
 /* Only once no Pod can use them any more. */

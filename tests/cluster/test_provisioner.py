@@ -58,4 +58,4 @@ def test_a_volume_goes_with_its_claim_and_a_claim_is_lost_with_its_volume(instal
     installed.provisioner.lose("default", "lost")
     api.wait("lost", lambda: phase(api, "lost") == "Lost")
     api.wait("gone", lambda: not folder.exists() and phase(api, "goes") is None)
-    assert installed.provisioner.faults == []
+    assert installed.provisioner.take_faults() == []

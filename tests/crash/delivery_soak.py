@@ -255,7 +255,7 @@ class Soak:
             print(f"{time.strftime('%H:%M:%S')} {len(found)} things are not as they should be, as {found[:8]}"[:3000], flush=True)
         print(f"quiet {QUIET_TIMEOUT - (end - time.monotonic()):.0f} s after the last act; {dict(sorted(self.done.items()))}; reasons told: "
               f"{dict(self.reasons())}; most copies at a time {self.plane.guard.most_running}", flush=True)
-        return found + self.errors + self.plane.kubelet.faults + ([] if found else self.writes_when_quiet())
+        return found + self.errors + self.plane.take_faults() + ([] if found else self.writes_when_quiet())
 
     def reasons(self):
         return collections.Counter(report[0] for told in list(self.plane.workloads.told.values()) for report, _, _ in told if report)

@@ -48,7 +48,7 @@ class Sweep:
     def __init__(self, module, options):
         self.module, self.options, self.random = module, options, random.Random(options.seed)
         self.failures, self.times, self.rows = [], collections.defaultdict(list), collections.Counter()
-        self.counts, self.writes = {}, {}
+        self.counts, self.writes, self.group = {}, {}, ""
 
     def new_life(self):
         raise NotImplementedError
@@ -69,7 +69,7 @@ class Sweep:
     def run(self, group, what, arm, disarm=lambda: None):
         """One life with `arm()` before; it gives the Fault that is to be hit, or None."""
         begin = time.monotonic()
-        fault, ending = None, "passed"
+        fault, ending, self.group = None, "passed", group
         try:
             fault = arm()
             self.new_life().live()

@@ -255,7 +255,7 @@ class ApiProxy:
         self.plane, self.address, self.target = plane, plane.address, plane.port
         self.lock, self.faults, self.log = threading.Lock(), [], []
         self.idle, self.watches, self.port, self.versions = [], set(), None, set()
-        self.lag = 0  # seconds by which what watches tell comes late
+        self.lag, self.late = 0, None  # seconds by which what watches tell comes late; of which resource, None: of all
         self.backend_tls = ssl.create_default_context(cafile=str(plane.authority.certificate))
         self.front_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.front_tls.load_cert_chain(*map(str, plane.authority.issue(f"proxy-{id(self)}", "/CN=proxy", "IP:127.0.0.1")))
@@ -277,7 +277,7 @@ class ApiProxy:
 
     def heal(self):
         with self.lock:
-            self.faults, self.lag = [], 0
+            self.faults, self.lag, self.late = [], 0, None
 
     def mark(self):
         """For counted()."""
@@ -388,7 +388,7 @@ class ApiProxy:
         try:
             entry["status"], headers = await backend.send(method, target, headers, b"")
             await front.start(entry["status"], headers)
-            await self.pass_late(backend.blocks(), front)
+            await self.pass_late(backend.blocks(), front, entry["request"])
             await front.end()
         except (OSError, asyncio.IncompleteReadError) as error:
             raise Cut from error
@@ -404,7 +404,7 @@ class ApiProxy:
             self.watches.discard(task)
             backend.close()
 
-    async def pass_late(self, blocks, front):
+    async def pass_late(self, blocks, front, request):
         """Each block `lag` seconds after it came."""
         came = asyncio.Queue()
 
@@ -418,7 +418,8 @@ class ApiProxy:
         receiving = asyncio.ensure_future(receive())
         try:
             while (entry := await came.get())[1] is not None:
-                await asyncio.sleep(max(0, entry[0] + self.lag - self.loop.time()))
+                lag = self.lag if self.late in (None, request.resource) else 0
+                await asyncio.sleep(max(0, entry[0] + lag - self.loop.time()))
                 await front.data(entry[1])
             await receiving
         finally:

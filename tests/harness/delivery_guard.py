@@ -98,7 +98,14 @@ class Guard:
 
     def violate(self, pod, words):
         owners = [f"{one['kind']}/{one['name']}" for one in pod.pod["metadata"].get("ownerReferences", [])]
-        self.violations.append(f"{pod.namespace}/{pod.name} of {owners}: {words}")
+        with self.lock:
+            self.violations.append(f"{pod.namespace}/{pod.name} of {owners}: {words}")
+
+    def take_violations(self):
+        """Since this was asked last."""
+        with self.lock:
+            violations, self.violations = self.violations, []
+        return violations
 
     def of(self, namespace):
         """What was wrong in a namespace."""

@@ -51,7 +51,7 @@ class DeliveryPlane(deployment.Deployment):
         self.max_materializations = max_materializations
         self.guard = delivery_guard.Guard(max_materializations)
         self.back_port, self.webhook_port = servers.free_port(), servers.free_port()
-        self.registry_environment = {}
+        self.registry_environment, self.ended = {}, []  # `ended`: what nobody asked to end, and did
 
     # Its life
 
@@ -96,6 +96,12 @@ class DeliveryPlane(deployment.Deployment):
         """Until somebody listens."""
         self.api.wait("the webhook listens", self.has_listener, timeout)
 
+    def keep_parts(self):
+        super().keep_parts()
+        if not self.kcm.is_running() and not self.is_closing:
+            self.ended.append(f"kube-controller-manager ended by itself: {self.kcm.log.read_text(errors='replace')[-2000:]}")
+            self.kcm.start()
+
     def has_listener(self):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.webhook_port), 1):
             return True
@@ -106,7 +112,13 @@ class DeliveryPlane(deployment.Deployment):
         self.kubelet.imageless.clear()
         super().heal()
         self.wait_webhook()
-        assert self.kubelet.faults == [], self.kubelet.faults
+        faults = self.take_faults()
+        assert not faults, faults
+
+    def take_faults(self):
+        """What went wrong with what stands around the module, and what must never be, since this was asked last."""
+        ended, self.ended = self.ended, []
+        return ended + self.kubelet.take_faults() + self.provisioner.take_faults() + self.guard.take_violations()
 
     @contextlib.contextmanager
     def clock(self):
@@ -337,7 +349,7 @@ class Workload:
         jobs = [(job["metadata"]["name"], job.get("status")) for job in self.plane.materializers(self.namespace)]
         told = json.dumps({"now": now, "told": self.told, "events": self.events(), "pods": pods, "claims": claims, "jobs": jobs,
                            "revisions": [(one["metadata"]["name"], one["spec"]["replicas"]) for one in self.revisions()] if self.kind == "Deployment" else [],
-                           "violations": self.plane.guard.of(self.namespace), "faults": self.plane.kubelet.faults}, indent=1)
+                           "violations": self.plane.guard.of(self.namespace), "faults": self.plane.kubelet.faults_of(self.namespace)}, indent=1)
         lines = [line for part in self.plane.controllers for line in part.tail(40000).splitlines() if self.namespace in line]
         return told + "\n" + "\n".join(lines[-40:])
 
@@ -397,4 +409,4 @@ class Workload:
 
     def assert_safe(self):
         assert self.plane.guard.of(self.namespace) == [], self.story()
-        assert self.plane.kubelet.faults == [], self.story()
+        assert self.plane.kubelet.faults_of(self.namespace) == [], self.story()

@@ -201,9 +201,12 @@ class Deployment:
 
     def keep_all(self):
         while not self.is_closing:
-            for part in [*self.controllers, self.gateway]:
-                part.keep()
+            self.keep_parts()
             time.sleep(0.2)
+
+    def keep_parts(self):
+        for part in [*self.controllers, self.gateway]:
+            part.keep()
 
     def close(self):
         self.is_closing = True
@@ -236,7 +239,8 @@ class Deployment:
             self.gateway.start()
         if self.registry.process.poll() is not None:
             self.start_registry()
-        assert self.runner.faults == []
+        faults = self.runner.take_faults()
+        assert not faults, faults
 
     @contextlib.contextmanager
     def reconfigured(self, *options, capacity=None):

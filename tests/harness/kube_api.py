@@ -90,7 +90,8 @@ class Api:
         return http.client.HTTPSConnection(self.address, self.port, timeout=timeout, context=self.context)
 
     def raw(self, method, path, body=None, kind="application/json", headers=None):
-        """Status and bytes. A connection that ended between two requests is replaced, and a server that starts anew is waited for."""
+        """Status and bytes. A connection that ended between two requests is replaced, a server that starts anew is waited for, and what may be
+        done twice is asked again."""
         content, end = None if body is None else json.dumps(body).encode(), time.monotonic() + RESTART_TIMEOUT
         while True:
             connection = self.take_idle()
@@ -106,7 +107,7 @@ class Api:
             except (OSError, http.client.HTTPException):
                 if connection is not None:
                     connection.close()
-                if is_new:
+                if is_new and (method == "POST" or time.monotonic() > end):
                     raise
 
     def take_idle(self):
@@ -212,3 +213,15 @@ def install_crds(api):
     for name in ("model", "clustermodel", "modelcatalogsource"):
         crd = api.create(yaml.safe_load((tools.ROOT / "crds" / f"{name}.yaml").read_text()), exist_ok=True)
         api.wait(f"{name} is established", lambda: (condition(api.get("CustomResourceDefinition", name=crd["metadata"]["name"]), "Established") or [""])[0] == "True")
+
+
+def remove_models(api, timeout=30):
+    """All that are left, by the controller that runs; what it does not let go within `timeout` seconds, if any runs, goes without it."""
+    end = time.monotonic() + timeout
+    while left := [thing for kind in ("Model", "ClusterModel") for thing in api.list(kind)]:
+        for thing in left:
+            api.delete(thing)
+            if time.monotonic() > end:
+                with contextlib.suppress(ApiError):
+                    api.patch(thing, {"metadata": {"finalizers": None}})
+        time.sleep(0.1)

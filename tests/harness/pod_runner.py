@@ -7,6 +7,7 @@ What happens to nodes and containers is played on demand: eviction, lack of memo
 
 import contextlib
 import datetime
+import http.client
 import os
 import pathlib
 import shutil
@@ -21,6 +22,9 @@ from .pod_volumes import NotYet, Volumes
 
 NODE = "runner"
 MESSAGE_LIMIT = 4096  # kubelet's
+PATIENCE = 20  # s
+# A shell that becomes its further words once the file that is the first of them is not there.
+HELD = 'while [ -e "$0" ]; do sleep 0.05; done; exec "$@"'
 DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 
 
@@ -45,8 +49,23 @@ class RunningPod:
     # Its status
 
     def tell(self, **status):
-        with contextlib.suppress(kube_api.ApiError):  # it may be gone
-            self.api.patch(self.pod, {"metadata": {"uid": self.uid}, "status": status}, "status")
+        self.insist("PATCH", "status", {"metadata": {"uid": self.uid}, "status": status}, kube_api.MERGE)
+
+    def insist(self, method, sub, body, kind="application/json"):
+        """As kubelet does, in spite of conflicts and of an API server that has no time. FALSE: the Pod is not there any more."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            status, answer = self.api.ask(method, kube_api.path_to(self.pod, sub), body, kind)
+            if status < 300:
+                return True
+            now = self.api.get("Pod", self.namespace, self.name)
+            if now is None or now["metadata"]["uid"] != self.uid or self.runner.is_stopping:
+                return False
+            if sub == "binding" and (now["spec"].get("nodeName") or now["metadata"].get("deletionTimestamp")):
+                return now["spec"].get("nodeName") == NODE
+            if time.monotonic() > end or status not in (409, 429, 500, 503, 504):
+                raise kube_api.ApiError(status, answer)
+            time.sleep(0.1)
 
     def tell_container(self, phase, state, **more):
         told = [{"name": container["name"], "image": container.get("image", ""), "imageID": "", "restartCount": self.n_restarts,
@@ -69,7 +88,7 @@ class RunningPod:
                 self.remove_if_deleted()
         except Exception as error:  # noqa: BLE001: a fault of the harness must be seen
             if not self.runner.is_stopping:
-                self.runner.faults.append(f"{self.name}: {error!r} {traceback.format_exc()[-600:]}")
+                self.runner.faults.append(f"{self.namespace}/{self.name}: {error!r} {traceback.format_exc()[-600:]}")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.runner.ended(self)
@@ -80,7 +99,7 @@ class RunningPod:
             if self.deleted.wait(0.1 if volumes.claims() else 0.05):
                 return False
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": self.name}, "target": {"apiVersion": "v1", "kind": "Node", "name": NODE}}
-        return self.api.ask("POST", kube_api.path_to(self.pod, "binding"), body)[0] < 300
+        return self.insist("POST", "binding", body)
 
     def has_room(self, volumes):
         if self.runner.is_full:
@@ -150,8 +169,8 @@ class RunningPod:
         if self.has_token():
             kubeconfig.write_text(kube_api.kubeconfig(self.runner.plane, self.runner.server, self.runner.token_of(self.pod)))
         kept = {key: os.environ[key] for key in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LANG") if key in os.environ}
-        if self.namespace in self.runner.held:
-            command = ["/bin/sh", "-c", 'kill -STOP $$; exec "$0" "$@"', *command]
+        if self.runner.hold_file(self.namespace).exists():
+            command = ["/bin/sh", "-c", HELD, str(self.runner.hold_file(self.namespace)), *command]
         if self.runner.check is not None:
             self.runner.check(self, volumes)
         with self.log.open("ab") as output, self.lock:
@@ -196,7 +215,7 @@ class RunningPod:
         """An ended Pod stays until somebody deletes it."""
         self.deleted.wait()
         if not self.is_lost and not self.runner.is_stopping:
-            self.api.delete(self.pod, grace=0, uid=self.uid)
+            self.insist("DELETE", None, {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}})
 
     # What others do to it
 
@@ -226,7 +245,7 @@ class PodRunner:
         self.api, self.server, self.program = kube_api.Api(plane), server or plane.url, program or tools.program()
         self.lock, self.pods = threading.Lock(), {}
         self.is_full = self.missing_image = self.is_stopping = False
-        self.imageless, self.held = set(), set()  # namespaces without images, and those whose containers stand still
+        self.imageless = set()  # namespaces without images
         self.on_start = None  # called with a RunningPod and its command, once its process runs
         self.check = None  # called with a RunningPod and its Volumes just before its containers start
         self.commands, self.faults, self.watch = [], [], None
@@ -246,15 +265,24 @@ class PodRunner:
     def lacks_image(self, namespace):
         return self.missing_image or namespace in self.imageless
 
+    def hold_file(self, namespace):
+        return self.folder / f"held-{namespace}"
+
     def hold(self, namespace):
         """Its containers stand still before they begin, until let_go()."""
-        self.held.add(namespace)
+        self.hold_file(namespace).touch()
 
     def let_go(self, namespace):
-        self.held.discard(namespace)
-        for pod in self.running():
-            if pod.namespace == namespace:
-                pod.process.send_signal(signal.SIGCONT)
+        self.hold_file(namespace).unlink(missing_ok=True)
+
+    def faults_of(self, namespace):
+        return [fault for fault in self.faults if fault.startswith(f"{namespace}/")]
+
+    def take_faults(self):
+        """What went wrong with the runner itself since this was asked last."""
+        with self.lock:
+            faults, self.faults = self.faults, []
+        return faults + ([] if self.thread.is_alive() or self.is_stopping else ["the runner of Pods follows nobody any more"])
 
     def evict(self, pod):
         pod.kill("Evicted")
@@ -298,7 +326,7 @@ class PodRunner:
             self.watch = self.api.watch("Pod", self.namespace)
             for kind, thing in self.watch:
                 self.take(kind, {"kind": "Pod", **thing})
-            with contextlib.suppress(OSError, kube_api.ApiError):  # the API server may be starting anew
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError, kube_api.ApiError):  # the API server may be starting anew
                 self.drop_unseen()
             time.sleep(0.02)
 

@@ -96,6 +96,13 @@ class Provisioner:
         self.api.delete(volume)
         self.api.patch(volume, {"metadata": {"finalizers": None}})
 
+    def take_faults(self):
+        """What went wrong with itself since this was asked last."""
+        with self.lock:
+            faults, self.faults = self.faults, []
+        silent = [] if self.is_stopping.is_set() else [thread for thread in self.threads if not thread.is_alive()]
+        return faults + ["the provisioner does not go on any more"] * len(silent)
+
     # What it follows
 
     def follow(self, kind, take):
@@ -213,8 +220,8 @@ def main():
     plane = types.SimpleNamespace(address=address, port=int(port), client=(certificate, key), authority=types.SimpleNamespace(certificate=authority))
     with Provisioner(plane, folder) as provisioner:
         while not ended.wait(1):
-            while provisioner.faults:
-                print(provisioner.faults.pop(0), file=sys.stderr, flush=True)
+            for fault in provisioner.take_faults():
+                print(fault, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

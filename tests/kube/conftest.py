@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import control_plane, delivery_plane, deployment  # noqa: E402
+from harness import control_plane, delivery_plane, deployment, kube_api  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +20,7 @@ def cluster(tmp_path_factory):
 def module(cluster, tmp_path_factory):
     """The module at work: deployment.Deployment."""
     with deployment.Deployment(cluster, tmp_path_factory.mktemp("module")) as module:
+        kube_api.remove_models(module.api)  # those that a test before it left when it failed
         yield module
 
 
@@ -38,6 +39,10 @@ def sound(request):
     if "module" not in request.fixturenames:
         yield
         return
-    module = request.getfixturevalue("module")
+    module, failed = request.getfixturevalue("module"), request.session.testsfailed
     yield
-    module.heal()
+    try:
+        module.heal()
+    finally:
+        if request.session.testsfailed > failed:
+            kube_api.remove_models(module.api)

@@ -204,7 +204,8 @@ def orphaned(scene):
     assert not scene.claim()["metadata"].get("deletionTimestamp")
     again = scene.asking()
     again.wait_running([scene.plane.shared])
-    assert {pod["metadata"]["uid"] for pod in again.pods()} == pods and scene.holders() == {again.uid}
+    assert {pod["metadata"]["uid"] for pod in again.pods()} == pods
+    again.wait("it holds the claim, alone", lambda: scene.holders() == {again.uid})
 
 
 @cases.case
@@ -256,6 +257,7 @@ def gitops(scene):
     manifest["spec"]["template"]["spec"]["containers"][0]["image"] = "user:2"
     scene.apply(manifest, "argocd-controller", "force=true")
     assert workload.serves([plane.shared])
+    workload.wait("a revision more", lambda: revision_count(workload) == before + 1)
     workload.wait_running([plane.shared])
     assert revision_count(workload) == before + 1
 

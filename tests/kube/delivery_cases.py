@@ -86,7 +86,8 @@ def at_admission(scene):
     second = scene.asking(name="second", replicas=2)
     assert not delivery_plane.has_gate(second.template())
     second.wait_running([scene.plane.shared], 2)
-    assert len(second.revisions()) == 1 and scene.holders() == {first.uid, second.uid}
+    assert len(second.revisions()) == 1
+    second.wait("both hold it", lambda: scene.holders() == {first.uid, second.uid})
     first.delete()
     scene.workloads.remove(first)
     second.wait("the other one holds it alone", lambda: scene.holders() == {second.uid})

@@ -77,6 +77,12 @@ class Scene:
         for secret in ("ai-models/catalog", f"127.0.0.1:{self.plane.registry_port}", *deployment.SECRETS, delivery_plane.SALT):
             assert secret not in "".join(messages), messages
 
+    def end(self):
+        """Nothing of it is in the way of others, whatever became of it."""
+        self.plane.kubelet.let_go(self.namespace)
+        with contextlib.suppress(kube_api.ApiError):
+            self.api.delete({"kind": "Namespace", "metadata": {"name": self.namespace}})
+
     def told(self):
         """Reasons of all reports, and (type, reason) of all events."""
         return ({reason for workload in self.workloads for reason in workload.reasons()},
@@ -96,12 +102,12 @@ class Cases:
     def run(self, plane, name):
         """What was told in the end: Scene.told()."""
         scene = Scene(plane)
-        self.functions[name](scene)
-        scene.check_end()
-        told = scene.told()
-        with contextlib.suppress(kube_api.ApiError):
-            scene.api.delete({"kind": "Namespace", "metadata": {"name": scene.namespace}})
-        return told
+        try:
+            self.functions[name](scene)
+            scene.check_end()
+            return scene.told()
+        finally:
+            scene.end()
 
     def start(self, plane, names):
         """Futures by name; the pool ends with them."""

@@ -51,5 +51,5 @@ def test_what_must_never_be(ended, delivery):
     """No Pod started without its models whole, and no more copied at a time than may."""
     for future in ended.values():
         future.exception()
-    assert delivery.guard.violations == [] and delivery.kubelet.faults == [] and delivery.provisioner.faults == []
+    assert delivery.take_faults() == []
     assert 0 < delivery.guard.most_running <= delivery.max_materializations and delivery.guard.n_checked > 0

@@ -16,11 +16,11 @@ HOUR = 3600
 def scene(delivery):
     scene = Scene(delivery)
     yield scene
-    scene.check_end()
-    assert delivery.guard.violations == [] and delivery.kubelet.faults == [] and delivery.provisioner.faults == []
-    for workload in scene.workloads:
-        workload.delete(wait=False)
-    delivery.heal()
+    try:
+        scene.check_end()
+    finally:
+        scene.end()
+        delivery.heal()
 
 
 # StorageClasses

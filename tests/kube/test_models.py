@@ -358,6 +358,20 @@ def test_workers_that_are_interrupted_go_on(module):
         models.gone(model)
 
 
+def test_an_interruption_is_known_before_its_pod_is_gone(module):
+    """The pause before another worker holds, however late the caches are to show how often it was interrupted."""
+    module.hub.fail("large", times=1000, slow=2)
+    model, proxy = module.apply({"url": models.url(models.add_repository(module))}), module.controllers[0].proxy
+    pod = module.runner.wait_running(model.uid)
+    proxy.late, proxy.lag, begin = "secrets", 2, time.monotonic()
+    module.runner.evict(pod)
+    model.wait(lambda: [one for one in module.runner.running(model.uid) if one.uid != pod.uid])
+    assert time.monotonic() - begin > 4
+    module.heal()
+    model.wait_phase("Ready", 90)
+    models.gone(model)
+
+
 def test_a_lost_node(module):
     """Until the cluster says that the Pod is gone it may still run: no second one is started beside it."""
     repository = models.add_repository(module)
@@ -542,6 +556,7 @@ def test_etcd_is_compacted_under_a_watch(module, cluster):
     cluster.compact()
     first.wait_phase("Ready")
     mark, wanted = proxy.mark(), {"list models", "list clustermodels"}
+    module.new_namespace()  # so that no watch has heard of what was last, by a bookmark
     cluster.compact()
     cluster.restart_api_server(signal.SIGKILL)
     second = module.apply({"url": models.url(models.add_repository(module))})

@@ -31,7 +31,7 @@ def api(cluster):
 def runner(cluster, api, tmp_path):
     with pod_runner.PodRunner(cluster, "pods", tmp_path / "runner") as runner:
         yield runner
-        assert runner.faults == []
+        assert runner.take_faults() == []
 
 
 def make(api, name, script, **more):
