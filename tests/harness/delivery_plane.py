@@ -51,7 +51,8 @@ class DeliveryPlane(deployment.Deployment):
         self.max_materializations = max_materializations
         self.guard = delivery_guard.Guard(max_materializations)
         self.back_port, self.webhook_port = servers.free_port(), servers.free_port()
-        self.registry_environment, self.ended = {}, []  # `ended`: what nobody asked to end, and did
+        self.registry_store, self.registry_environment = self.folder / "store", {}
+        self.ended = []  # what nobody asked to end, and did
 
     # Its life
 
@@ -73,8 +74,8 @@ class DeliveryPlane(deployment.Deployment):
         self.stack.enter_context(self.kubelet)
 
     def start_registry(self):
-        """On a folder; everybody reaches it by the relay."""
-        self.registry = servers.ours(self.folder / "store", "--htpasswd", self.users, "--writer", deployment.WRITER, "--grant-salt-file", self.salt,
+        """On a folder, unless told otherwise; everybody reaches it by the relay."""
+        self.registry = servers.ours(self.registry_store, "--htpasswd", self.users, "--writer", deployment.WRITER, "--grant-salt-file", self.salt,
                                      "--log-format", "json", log=self.folder / "dmcr.log", port=self.back_port, program=self.program, env=self.registry_environment)
 
     def controller_command(self):
@@ -131,10 +132,21 @@ class DeliveryPlane(deployment.Deployment):
                 self.restart_registry({})
                 jump(0)
 
-    def restart_registry(self, environment):
+    def restart_registry(self, environment, store=None):
         self.registry.stop()
-        self.registry_environment = environment
+        self.registry_environment, self.registry_store = environment, store or self.folder / "store"
         self.start_registry()
+
+    @contextlib.contextmanager
+    def on_bucket(self):
+        """The registry, empty, on a bucket: gives the relay between them."""
+        with relay.Relay(servers.free_port(), self.bucket.httpd.server_port) as path:
+            try:
+                self.restart_registry(deployment.KEYS, f"s3://models/other?endpoint=http://127.0.0.1:{path.port}&region=us-east-1&path-style=true")
+                yield path
+            finally:
+                path.mend()
+                self.restart_registry({})
 
     # For tests
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 
 import pytest
 
@@ -165,6 +166,24 @@ def test_the_registry_goes_in_the_middle(delivery, scene, how):
         delivery.start_registry()
     delivery.relay.mend()
     workload.wait_running([delivery.large])
+
+
+def test_the_bucket_goes_in_the_middle(delivery, scene):
+    """The registry is there, and cannot read what it has."""
+    with delivery.on_bucket() as path:
+        model = delivery.model("inabucket", scene.namespace, size=delivery_plane.LARGE)
+        path.hold_after(8 << 20)
+        workload = scene.workload("StatefulSet", models=["inabucket"])
+        delivery.api.wait("it stands still", path.is_held, 60)
+        path.cut()
+        workload.wait_held("SharedPVCMaterializerPending")
+        time.sleep(5)
+        workload.wait_held("SharedPVCMaterializerPending")
+        path.mend()
+        workload.wait_running([model])
+        workload.delete()
+        delivery.api.delete(model.thing)
+        delivery.api.wait("the model is gone", lambda: model.now() is None)
 
 
 def test_the_controller_is_killed_in_the_middle(delivery, scene):
