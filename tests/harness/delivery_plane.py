@@ -7,7 +7,6 @@ import json
 import random
 import socket
 import subprocess
-import threading
 import time
 
 import yaml
@@ -251,36 +250,20 @@ def report_of(thing):
     return tuple(words) if words[0] else None
 
 
-class Workloads:
+class Workloads(kube_api.Follower):
     """What every workload's report said, and how its template was, all the time."""
 
     KINDS = ("Deployment", "StatefulSet", "DaemonSet", "CronJob")
 
     def __init__(self, api):
-        self.api, self.told, self.watches, self.is_stopping = api, {}, [], False
+        super().__init__(api)
+        self.told = {}
 
-    def follow(self, kind):
-        while not self.is_stopping:
-            watch = self.api.watch(kind)
-            self.watches.append(watch)
-            for event, thing in watch:
-                thing["kind"] = kind
-                told = self.told.setdefault(thing["metadata"]["uid"], [])
-                template = template_of(thing)
-                now = (report_of(thing), has_gate(template), tuple(one["digest"] for one in delivery_guard.delivered_models(template["metadata"]) or []))
-                if event != "DELETED" and (not told or told[-1] != now):
-                    told.append(now)
-            time.sleep(0.05)
-
-    def __enter__(self):
-        for kind in self.KINDS:
-            threading.Thread(target=self.follow, args=(kind,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_stopping = True
-        for watch in self.watches:
-            watch.close()
+    def take(self, event, thing):
+        told, template = self.told.setdefault(thing["metadata"]["uid"], []), template_of(thing)
+        now = (report_of(thing), has_gate(template), tuple(one["digest"] for one in delivery_guard.delivered_models(template["metadata"]) or []))
+        if event != "DELETED" and (not told or told[-1] != now):
+            told.append(now)
 
 
 class Workload:

@@ -293,31 +293,19 @@ class Deployment:
         return "".join((books or {}).get("data", {}).values()) if books else ""
 
 
-class History:
+class History(kube_api.Follower):
     """Every state of every Model and ClusterModel that the API server told of."""
 
+    KINDS = ("Model", "ClusterModel")
+
     def __init__(self, api):
-        self.api, self.states, self.watches, self.is_stopping = api, {}, [], False
+        super().__init__(api)
+        self.states = {}
 
-    def follow(self, kind):
-        while not self.is_stopping:
-            watch = self.api.watch(kind)
-            self.watches.append(watch)
-            for event, thing in watch:
-                states = self.states.setdefault(thing["metadata"]["uid"], [])
-                if event != "DELETED" and (not states or states[-1]["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]):
-                    states.append(thing)
-            time.sleep(0.05)
-
-    def __enter__(self):
-        for kind in ("Model", "ClusterModel"):
-            threading.Thread(target=self.follow, args=(kind,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.is_stopping = True
-        for watch in self.watches:
-            watch.close()
+    def take(self, event, thing):
+        states = self.states.setdefault(thing["metadata"]["uid"], [])
+        if event != "DELETED" and (not states or states[-1]["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]):
+            states.append(thing)
 
 
 class Subject:

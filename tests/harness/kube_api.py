@@ -6,6 +6,7 @@ import http.client
 import json
 import socket
 import ssl
+import threading
 import time
 import urllib.parse
 
@@ -76,6 +77,36 @@ class Watch:
         if self.connection.sock is not None:
             with contextlib.suppress(OSError):
                 self.connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+class Follower:
+    """Hands all that is there of some kinds, and all that comes, to take(event, object), of each kind on a thread of its own. Use as a context."""
+
+    KINDS = ()
+
+    def __init__(self, api):
+        self.api, self.watches, self.is_stopping = api, [], False
+
+    def take(self, event, thing):
+        raise NotImplementedError
+
+    def follow(self, kind):
+        while not self.is_stopping:
+            watch = self.api.watch(kind)
+            self.watches.append(watch)
+            for event, thing in watch:
+                self.take(event, {"kind": kind, **thing})
+            time.sleep(0.05)
+
+    def __enter__(self):
+        for kind in self.KINDS:
+            threading.Thread(target=self.follow, args=(kind,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_stopping = True
+        for watch in self.watches:
+            watch.close()
 
 
 class Api:
