@@ -26,7 +26,7 @@ class Check:
 
     def __init__(self, plane, namespaces, models, is_hindered=lambda thing: False):
         self.plane, self.api, self.namespaces, self.models, self.is_hindered = plane, plane.api, namespaces, models, is_hindered
-        self.found = []
+        self.found, self.keeping = [], set()  # `keeping`: uids of workloads that something hinders: they keep what they have
 
     def say(self, thing, words):
         self.found.append(f"{thing['kind']} {thing['metadata']['namespace']}/{thing['metadata']['name']}: {words}")
@@ -41,9 +41,10 @@ class Check:
         workloads = [thing for kind in delivery_plane.Workloads.KINDS for thing in self.api.list(kind, namespace)]
         pods = self.api.list("Pod", namespace)
         used = {}  # claim -> uids of those that have it delivered
-        for thing in workloads:
-            self.check_workload(thing, pods, used)
         claims = {claim["metadata"]["name"]: claim for claim in self.plane.claims(namespace)}
+        leaving = {name for name, claim in claims.items() if claim["metadata"].get("deletionTimestamp")}
+        for thing in workloads:
+            self.check_workload(thing, pods, used, leaving)
         for name, holders in used.items():
             if name not in claims:
                 self.found.append(f"{namespace}: no claim {name}")
@@ -62,7 +63,7 @@ class Check:
         found = [self.models.get((thing["metadata"]["namespace"] if kind == "Model" else None, name)) for kind, name in references_of(thing)]
         return None if None in found or self.is_hindered(thing) else found
 
-    def check_workload(self, thing, pods, used):
+    def check_workload(self, thing, pods, used, leaving):
         template, report = delivery_plane.template_of(thing), delivery_plane.report_of(thing)
         given = delivery_guard.delivered_models(template["metadata"])
         has_finalizer = f"{PREFIX}model-delivery-cleanup" in thing["metadata"].get("finalizers", [])
@@ -73,22 +74,25 @@ class Check:
         wanted = self.wanted(thing)
         if not has_finalizer:
             self.say(thing, "has no finalizer")
-        if wanted is None:
-            self.check_held(thing, template, given, report)
+        names = {claim_name(thing["metadata"]["namespace"], model, model.digest): model for model in wanted or []}
+        if wanted is None or leaving & set(names):
+            self.check_held(thing, template, given, report, "SharedPVCClaimPending" if wanted else None)
+            self.keeping.add(thing["metadata"]["uid"])
             return
         if delivery_plane.has_gate(template) or report or [(one["name"], one["digest"]) for one in given or []] != [(m.name, m.digest) for m in wanted]:
             self.say(thing, f"is to have {[(m.name, m.digest) for m in wanted]}, not {given}, gate {delivery_plane.has_gate(template)}, report {report}")
-        for model in wanted:
-            used.setdefault(claim_name(thing["metadata"]["namespace"], model, model.digest), {})[thing["metadata"]["uid"]] = model
+        for name, model in names.items():
+            used.setdefault(name, {})[thing["metadata"]["uid"]] = model
         self.check_pods(thing, wanted, pods)
 
-    def check_held(self, thing, template, given, report):
+    def check_held(self, thing, template, given, report, reason=None):
+        """Something hinders it: a model that is missing, its own template, or a claim that somebody deleted while Pods use it."""
         names = [name for _, name in references_of(thing)]
         serves = given and [one["name"] for one in given] == names and not delivery_plane.has_gate(template)
         if not serves and not delivery_plane.has_gate(template):
             self.say(thing, "is neither held nor served")
-        if not report or not report[1]:
-            self.say(thing, "does not say what hinders it")
+        if not report or not report[1] or reason not in (None, report[0]):
+            self.say(thing, f"does not say what hinders it, {reason or 'whatever it is'}: {report}")
 
     def check_pods(self, thing, wanted, pods):
         meta = thing["metadata"]
@@ -112,7 +116,7 @@ class Check:
         for uid in holders - set(users):
             if uid not in uids:
                 self.say(claim, f"is held by {uid}, which is gone")
-            elif self.wanted(uids[uid]) is not None:  # who is hindered keeps what it has
+            elif uid not in self.keeping:
                 self.say(claim, f"is held by {uids[uid]['metadata']['name']}, which has no use for it")
         if bool(holders) == bool((meta.get("annotations") or {}).get(f"{PREFIX}released-at")):
             self.say(claim, f"holders {holders}, released {meta.get('annotations')}")

@@ -79,8 +79,11 @@ class Volumes:
         return pathlib.Path(volume["spec"]["hostPath"]["path"])
 
     def bind(self):
-        """Before it is scheduled: all claims are bound."""
+        """Before it is scheduled: all claims are bound, and none is being deleted."""
         for name in self.claims():
+            claim = self.runner.api.get("PersistentVolumeClaim", self.namespace, name)
+            if claim is not None and claim["metadata"].get("deletionTimestamp"):
+                raise NotYet(f'persistentvolumeclaim "{name}" is being deleted')
             self.claimed[name] = self.folder_of_claim(name)
 
     def place(self, name):
