@@ -29,7 +29,8 @@ class Plane:
 
     def __init__(self, installed):
         self.installed, self.api, self.controllers, self.stack = installed, kube_api.Api(installed.cluster), [], contextlib.ExitStack()
-        self.guard, self.kubelet = types.SimpleNamespace(of=lambda namespace: []), types.SimpleNamespace(faults=[])
+        nothing = lambda namespace: []  # noqa: E731: kubelet's own, the real one's, are seen in its Pods
+        self.guard, self.kubelet = types.SimpleNamespace(of=nothing), types.SimpleNamespace(faults_of=nothing)
         self.workloads = self.stack.enter_context(delivery_plane.Workloads(self.api))
 
     def model(self, name, namespace=None, repository=None, files=None):

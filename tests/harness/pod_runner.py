@@ -63,7 +63,7 @@ class RunningPod:
                 return False
             if sub == "binding" and (now["spec"].get("nodeName") or now["metadata"].get("deletionTimestamp")):
                 return now["spec"].get("nodeName") == NODE
-            if time.monotonic() > end or status not in (409, 429, 500, 503, 504):
+            if time.monotonic() > end or status not in (403, 409, 429, 500, 503, 504):  # 403: its namespace goes, and so will it
                 raise kube_api.ApiError(status, answer)
             time.sleep(0.1)
 
@@ -87,11 +87,19 @@ class RunningPod:
             if not self.is_lost:
                 self.remove_if_deleted()
         except Exception as error:  # noqa: BLE001: a fault of the harness must be seen
-            if not self.runner.is_stopping:
+            if not self.goes_with_its_namespace(error) and not self.runner.is_stopping:
                 self.runner.faults.append(f"{self.namespace}/{self.name}: {error!r} {traceback.format_exc()[-600:]}")
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.runner.ended(self)
+
+    def goes_with_its_namespace(self, error):
+        """Where a namespace ends, nothing is given to a Pod any more, which is removed in a moment."""
+        if not isinstance(error, kube_api.ApiError) or error.status not in (403, 404) or not self.deleted.wait(PATIENCE):
+            return False
+        self.kill()
+        self.remove_if_deleted()
+        return True
 
     def schedule(self, volumes):
         """FALSE when it was deleted before it had a node."""
