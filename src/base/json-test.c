@@ -88,6 +88,33 @@ test_limits (void)
   g_assert_error (error, AM_ERROR, AM_ERROR_RESOURCE_EXHAUSTED);
 }
 
+static void
+test_count_values (void)
+{
+  static const struct {
+    const char *text;
+    gsize n;
+  } rows[] = {
+    { "", 0 },
+    { "0", 1 },
+    { "\"a,b:[{\"", 1 },
+    { "[0,0]", 3 },
+    { "{\"a\":1,\"b\":[true,null]}", 7 },
+    { "[\",\\\",[\",\"\\\\\",\",\"]", 4 },   /* ","[", "\", "," */
+    { "[\"\\u002c\", \"\\\\\\\",{:\"]", 3 }, /* ",", "\",{:" */
+    { "[]", 2 },                             /* one too many */
+    { "[\"never ends,,,", 2 },
+    { "\"\\", 1 },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autoptr (yyjson_doc) doc = parse (rows[i].text, JSON_STRICT, NULL);
+      g_test_message ("%s", rows[i].text);
+      g_assert_cmpuint (json_count_values (rows[i].text, strlen (rows[i].text)), ==, rows[i].n);
+      g_assert_cmpuint (doc != NULL ? yyjson_doc_get_val_count (doc) : 0, <=, rows[i].n);
+    }
+}
+
 typedef struct {
   char *name;
   guint64 size;
@@ -220,6 +247,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/json/parse", test_parse);
   g_test_add_func ("/json/limits", test_limits);
+  g_test_add_func ("/json/count-values", test_count_values);
   g_test_add_func ("/json/bind", test_bind);
   g_test_add_func ("/json/bind-refuses", test_bind_refuses);
   g_test_add_func ("/json/get", test_get);

@@ -14,6 +14,15 @@ has_few_brackets (const char *text, gsize size)
   return n <= JSON_MAX_DEPTH;
 }
 
+/* Where the string that begins at `i` ends; `size` or beyond when it does not. */
+static gsize
+string_end (const char *text, gsize size, gsize i)
+{
+  for (i++; i < size && text[i] != '"'; i++)
+    i += text[i] == '\\';
+  return i;
+}
+
 /* Depth is bounded before the parser runs, so nesting cannot cost memory or stack later. */
 static gboolean
 depth_is_fine (const char *text, gsize size)
@@ -28,8 +37,7 @@ depth_is_fine (const char *text, gsize size)
       if (!matters[(guint8) c])
         continue;
       if (c == '"')
-        for (i++; i < size && text[i] != '"'; i++)
-          i += text[i] == '\\';
+        i = string_end (text, size, i);
       else if (c == '{' || c == '[')
         depth++;
       else if (depth > 0)
@@ -38,6 +46,23 @@ depth_is_fine (const char *text, gsize size)
         return FALSE;
     }
   return TRUE;
+}
+
+gsize
+json_count_values (gconstpointer data, gsize size)
+{
+  static const guint8 matters[256] = { ['"'] = 1, ['{'] = 1, ['['] = 1, [','] = 1, [':'] = 1 };
+  const char *text = data;
+  gsize n = size > 0 ? 1 : 0;
+  for (gsize i = 0; i < size; i++)
+    if (matters[(guint8) text[i]])
+      {
+        if (text[i] == '"')
+          i = string_end (text, size, i);
+        else
+          n++;
+      }
+  return n;
 }
 
 yyjson_doc *

@@ -23,6 +23,10 @@ typedef enum {
  * yyjson_doc_free. */
 yyjson_doc *json_parse (gconstpointer data, gsize size, gsize limit_bytes, JsonFlavour flavour, GError **error);
 
+/* At most so many values, names of members among them, are made of it when it is parsed (an empty list counts as one too many).
+ * For who bounds what they take: 16 bytes parsed and 24 in a mutable document, of as little as two bytes of text. */
+gsize json_count_values (gconstpointer data, gsize size);
+
 typedef enum {
   JSON_STRING,  /* char *, copied; NULL when absent */
   JSON_UINT64,  /* guint64 */

@@ -111,6 +111,46 @@ test_limits (void)
   g_assert_null (request.document);
 }
 
+/* A CREATE whose object has a list of `n` times `item`. */
+static char *
+with_items (guint n, const char *item)
+{
+  GString *text = g_string_new (HEAD "{" REQUEST ",\"operation\":\"CREATE\",\"object\":{\"metadata\":{},\"args\":[");
+  for (guint i = 0; i < n; i++)
+    g_string_append_printf (text, "%s%s", i > 0 ? "," : "", item);
+  g_string_append (text, "]}}}");
+  return g_string_free (text, FALSE);
+}
+
+static void
+test_many_values (void)
+{
+  static const struct {
+    const char *item;
+    guint n;
+    gboolean is_taken;
+  } rows[] = {
+    { "\"\"", ADMISSION_REVIEW_MAX_VALUES - 100, TRUE },
+    { "\"\"", ADMISSION_REVIEW_MAX_VALUES, FALSE },
+    { "0", ADMISSION_REVIEW_MAX_VALUES, FALSE },
+    { "[]", ADMISSION_REVIEW_MAX_VALUES / 2, FALSE },
+    { "{\"a\":0}", ADMISSION_REVIEW_MAX_VALUES / 3, FALSE },
+    { "\",{[:\\\",,\\\\\"", 100000, TRUE },
+  };
+  for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      g_autofree char *text = with_items (rows[i].n, rows[i].item);
+      g_auto (AdmissionRequest) request = { 0 };
+      g_autoptr (GError) error = NULL;
+      g_assert_cmpuint (strlen (text), <=, ADMISSION_REVIEW_MAX_BYTES);
+      g_assert_cmpint (parse (text, &request, &error), ==, rows[i].is_taken);
+      if (rows[i].is_taken)
+        continue;
+      g_assert_true (am_error_is (error, AM_ERROR_INVALID_ARGUMENT));
+      g_assert_nonnull (strstr (error->message, "more than 250000 values"));
+    }
+}
+
 static void
 test_answers (void)
 {
@@ -145,6 +185,7 @@ main (int argc, char **argv)
   g_test_add_func ("/admission-review/others", test_others);
   g_test_add_func ("/admission-review/bad-reviews", test_bad_reviews);
   g_test_add_func ("/admission-review/limits", test_limits);
+  g_test_add_func ("/admission-review/many-values", test_many_values);
   g_test_add_func ("/admission-review/answers", test_answers);
   return g_test_run ();
 }

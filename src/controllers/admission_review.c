@@ -110,6 +110,8 @@ gboolean
 admission_request_parse (gconstpointer text, gsize size, AdmissionRequest *out_request, GError **error)
 {
   g_auto (AdmissionRequest) request = { 0 };
+  if (json_count_values (text, size) > ADMISSION_REVIEW_MAX_VALUES)
+    return refuse (error, "more than " G_STRINGIFY (ADMISSION_REVIEW_MAX_VALUES) " values");
   request.document = json_parse (text, size, ADMISSION_REVIEW_MAX_BYTES, JSON_STRICT, error);
   if (request.document == NULL)
     return FALSE;

@@ -6,6 +6,9 @@
 #include "base/json.h"
 
 #define ADMISSION_REVIEW_MAX_BYTES (8u << 20) /* two objects, each at most what the API server takes (3 MiB) */
+/* Of both objects: about 100 bytes each while one is decided upon. A Deployment with its managedFields has some hundreds, one
+ * with 5000 variables 160,000. */
+#define ADMISSION_REVIEW_MAX_VALUES 250000
 
 typedef enum { ADMISSION_CREATE, ADMISSION_UPDATE, ADMISSION_DELETE, ADMISSION_CONNECT } AdmissionOperation;
 
@@ -22,7 +25,7 @@ typedef struct {
   yyjson_val *object, *old_object; /* NULL where the operation has none */
 } AdmissionRequest;
 
-/* INVALID_ARGUMENT says what is missing or of another kind, RESOURCE_EXHAUSTED above ADMISSION_REVIEW_MAX_BYTES. A CREATE
+/* INVALID_ARGUMENT says what is missing or of another kind, or that there are more than ADMISSION_REVIEW_MAX_VALUES, RESOURCE_EXHAUSTED above ADMISSION_REVIEW_MAX_BYTES. A CREATE
  * has an object, an UPDATE both. */
 gboolean admission_request_parse (gconstpointer text, gsize size, AdmissionRequest *out_request, GError **error);
 void admission_request_clear (AdmissionRequest *self);

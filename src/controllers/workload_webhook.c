@@ -6,14 +6,21 @@
 #include "net/http_server.h"
 #include "net/metrics.h"
 
-#define REVIEW_MS (2 * 1000)    /* so long the API server waits; an answer takes none of it but for the bytes' way */
-#define IDLE_MS (5 * 60 * 1000) /* the API server closes after 90 s, first: nobody writes to a closed connection */
-#define MAX_PENDING_BYTES (64u << 20) /* of reviews at a time: nobody vouches for who sends them */
+#define REVIEW_MS (2 * 1000)     /* so long the API server waits */
+#define IDLE_MS (5 * 60 * 1000)  /* the API server closes after 90 s, first: nobody writes to a closed connection */
+#define MAX_AT_ONCE 2            /* parsed and decided upon: each takes many times its text */
+#define LARGE_BYTES (128u << 10) /* of which one place of these is kept free */
+#define PLACE_WAIT_MS (REVIEW_MS * 3 / 4)
+#define LOOK_EVERY_US (50 * G_TIME_SPAN_MILLISECOND) /* whether somebody still waits for the answer */
+#define MAX_PENDING_BYTES (64u << 20)                /* of reviews at a time: nobody vouches for who sends them */
 
 struct WorkloadWebhook {
   const DeliveryCaches *caches;
   Metric *outcomes, *durations;
   gssize n_pending_bytes; /* atomic */
+  GMutex lock;            /* the next two */
+  guint n_running, n_running_large;
+  GCond changed;
   HttpServer *server;
 };
 
@@ -48,6 +55,40 @@ make_room (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
          || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "too many reviews at a time");
 }
 
+static gboolean
+has_place_locked (const WorkloadWebhook *self, gboolean is_large)
+{
+  return self->n_running < MAX_AT_ONCE && (!is_large || self->n_running_large == 0);
+}
+
+/* Waits for one of the places. CANCELLED, or UNAVAILABLE while there is still time to say so. */
+static gboolean
+take_place (Ctx *ctx, WorkloadWebhook *self, gboolean is_large, GError **error)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  gint64 now_us = g_get_monotonic_time (), end_us = now_us + PLACE_WAIT_MS * 1000;
+  for (; !has_place_locked (self, is_large); now_us = g_get_monotonic_time ())
+    {
+      if (!ctx_check (ctx, error))
+        return FALSE;
+      if (now_us >= end_us)
+        return am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "too many reviews at a time");
+      g_cond_wait_until (&self->changed, &self->lock, MIN (end_us, now_us + LOOK_EVERY_US));
+    }
+  self->n_running++;
+  self->n_running_large += is_large ? 1 : 0;
+  return TRUE;
+}
+
+static void
+leave_place (WorkloadWebhook *self, gboolean is_large)
+{
+  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  self->n_running--;
+  self->n_running_large -= is_large ? 1 : 0;
+  g_cond_broadcast (&self->changed); /* large ones do not take every place */
+}
+
 static const char *
 outcome_name (Admission admission)
 {
@@ -70,19 +111,15 @@ take_note (Ctx *ctx, WorkloadWebhook *self, const AdmissionRequest *request, con
 }
 
 static gboolean
-post_review (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+review (Ctx *ctx, WorkloadWebhook *self, GBytes *body, HttpResponse *res, GError **error)
 {
-  WorkloadWebhook *self = http_request_service (req);
   gint64 began_us = g_get_monotonic_time ();
   gsize size;
-  gconstpointer text = g_bytes_get_data (http_request_body (req), &size);
+  gconstpointer text = g_bytes_get_data (body, &size);
   g_auto (AdmissionRequest) request = { 0 };
   g_auto (AdmissionOutcome) outcome = { 0 };
   if (!admission_request_parse (text, size, &request, error))
-    {
-      metric_add (self->outcomes, 1, "failed", NULL);
-      return FALSE;
-    }
+    return FALSE;
   workload_admit (self->caches, &request, &outcome);
   gboolean is_denied = outcome.admission == ADMISSION_DENY;
   g_autofree char *answer = is_denied ? admission_deny (&request, outcome.message)
@@ -90,6 +127,21 @@ post_review (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   http_response_text (res, "application/json", answer);
   take_note (ctx, self, &request, &outcome, began_us);
   return TRUE;
+}
+
+static gboolean
+post_review (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  WorkloadWebhook *self = http_request_service (req);
+  GBytes *body = http_request_body (req);
+  gboolean is_large = g_bytes_get_size (body) > LARGE_BYTES;
+  gboolean has_place = take_place (ctx, self, is_large, error);
+  gboolean is_answered = has_place && review (ctx, self, body, res, error);
+  if (has_place)
+    leave_place (self, is_large);
+  if (!is_answered)
+    metric_add (self->outcomes, 1, "failed", NULL);
+  return is_answered;
 }
 
 WorkloadWebhook *
@@ -111,6 +163,8 @@ workload_webhook_start (Ctx *ctx, const DeliveryCaches *caches, const WebhookCon
     .service = self,
     .authorize = make_room,
   };
+  g_mutex_init (&self->lock);
+  g_cond_init (&self->changed);
   self->caches = caches;
   self->outcomes = metric_declare ("d8_ai_models_workload_delivery_admissions_total", METRIC_COUNTER,
                                    "Reviews of workloads, by what came of them.", labels);
@@ -128,5 +182,7 @@ workload_webhook_free (WorkloadWebhook *self)
   if (self->server != NULL)
     http_server_drain (self->server);
   http_server_free (self->server);
+  g_cond_clear (&self->changed);
+  g_mutex_clear (&self->lock);
   g_free (self);
 }

@@ -182,6 +182,12 @@ class Stage:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
+    def review(self, thing):
+        """What the API server asks of a new one."""
+        return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": thing["kind"]}, "namespace": NAMESPACE, "operation": "CREATE",
+            "userInfo": {"username": "admin"}, "object": thing}}).encode()
+
     def serves_new_certificate(self):
         """A new connection sees the one that lies in the file."""
         served, there = ssl.get_server_certificate(("127.0.0.1", self.webhook_port)), self.tls[0].read_text()

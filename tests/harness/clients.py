@@ -65,7 +65,7 @@ def run(command, *, home, netns=None, cwd=None, env=None, timeout=900):
     return Done(stdout, seconds, peak_rss, usage.ru_utime + usage.ru_stime)
 
 
-def _peak_rss(process):
+def peak_rss_of(process):
     """Of the command so far. Not from wait4(): there a command that was begun without fork counts the memory of this process."""
     try:
         lines = pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -84,7 +84,7 @@ def _collect(process, timeout):
     for reader in readers:
         reader.start()
     while any(reader.is_alive() for reader in readers):
-        peak_rss = max(peak_rss, _peak_rss(process))
+        peak_rss = max(peak_rss, peak_rss_of(process))
         readers[0].join(0.05)
         readers[1].join(0 if readers[0].is_alive() else 0.05)
         if time.monotonic() > end:

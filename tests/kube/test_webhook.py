@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import admission_stage, delivery_plane, kube_api
+from harness import admission_stage, clients, delivery_plane, kube_api, tools
 from harness.admission_stage import NAMESPACE, digest_of
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "CronJob")
@@ -273,6 +273,31 @@ def test_certificate_changes(stage):
 def test_who_sends_anything_else(stage, body, status):
     told, answer = stage.post(body)
     assert told == status and json.loads(answer)["errors"][0]["message"], answer
+
+
+REVIEW_BYTES, PEAK_BYTES = 8 << 20, 180 << 20
+MANY = {"zeros": (b"0,", "more than 250000 values"), "texts": (b'"",', "more than 250000 values"), "lists": (b"[],", "more than 250000 values"),
+        "one text": (b"a", None)}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_large_reviews(stage, what):
+    """As large as may be sent, eight at once: of many values, which take many times their text, none is looked at; of few, each is or
+    is told to come again. In no case is there much memory for them, and who asks afterwards is served."""
+    item, words = MANY[what]
+    thing = stage.manifest("large", models="nobody-has-it")
+    thing["spec"]["template"]["spec"]["containers"][0]["args"] = ["HERE"]
+    head, tail = stage.review(thing).split(b'"HERE"')
+    head, tail = (head, b"0" + tail) if words else (head + b'"', b'"' + tail)
+    body = head + item * ((REVIEW_BYTES - len(head) - len(tail)) // len(item)) + tail
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: stage.post(body), range(8)))
+    for status, answer in answers:
+        assert (status == 400 and words in answer) if words else status in (200, 503), (status, answer[:300])
+    assert words or any(status == 200 for status, _ in answers)
+    assert stage.gate_of(stage.try_out(stage.manifest("after", models="nobody-has-it")))
+    peak, is_sanitized = clients.peak_rss_of(stage.controller.process), b"__asan_init" in tools.program().read_bytes()
+    assert is_sanitized or 0 < peak < PEAK_BYTES  # the sanitizer keeps freed memory
 
 
 def test_storage_readiness(stage):
