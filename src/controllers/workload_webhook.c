@@ -2,58 +2,31 @@
 
 #include "base/log.h"
 #include "controllers/admission_review.h"
+#include "controllers/review_room.h"
 #include "controllers/workload_admission.h"
 #include "net/http_server.h"
 #include "net/metrics.h"
 
-#define REVIEW_MS (2 * 1000)     /* so long the API server waits */
-#define IDLE_MS (5 * 60 * 1000)  /* the API server closes after 90 s, first: nobody writes to a closed connection */
-#define MAX_AT_ONCE 2            /* parsed and decided upon: each takes many times its text */
-#define LARGE_BYTES (128u << 10) /* of which one place of these is kept free */
+#define REVIEW_MS (2 * 1000)    /* so long the API server waits */
+#define IDLE_MS (5 * 60 * 1000) /* the API server closes after 90 s, first: nobody writes to a closed connection */
+#define MAX_AT_ONCE 2           /* parsed and decided upon: each takes many times its text */
+/* A review up to this is taken in whatever else there is (the number of connections bounds these), and of a larger one what
+ * goes beyond it counts, as it arrives. One place is kept free of the larger ones. */
+#define SMALL_BYTES (128u << 10)
 #define PLACE_WAIT_MS (REVIEW_MS * 3 / 4)
 #define LOOK_EVERY_US (50 * G_TIME_SPAN_MILLISECOND) /* whether somebody still waits for the answer */
-#define MAX_PENDING_BYTES (64u << 20)                /* of reviews at a time: nobody vouches for who sends them */
+#define MAX_PENDING_BYTES (64u << 20)
+#define MAX_PENDING_BYTES_PER_PEER (MAX_PENDING_BYTES / 4)
 
 struct WorkloadWebhook {
   const DeliveryCaches *caches;
   Metric *outcomes, *durations;
-  gssize n_pending_bytes; /* atomic */
-  GMutex lock;            /* the next two */
+  ReviewRoom *room;
+  GMutex lock; /* the next two */
   guint n_running, n_running_large;
   GCond changed;
   HttpServer *server;
 };
-
-/* Room that a review has taken. */
-typedef struct {
-  WorkloadWebhook *webhook;
-  gssize n_bytes;
-} Room;
-
-static void
-room_free (gpointer data)
-{
-  Room *self = data;
-  g_atomic_pointer_add (&self->webhook->n_pending_bytes, -self->n_bytes);
-  g_free (self);
-}
-
-/* Before the body is read. */
-static gboolean
-make_room (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
-{
-  WorkloadWebhook *self = http_request_service (req);
-  gint64 size = http_request_content_length (req);
-  if (size < 0 || size > ADMISSION_REVIEW_MAX_BYTES)
-    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE,
-                    "a review says how long it is: at most %u bytes", ADMISSION_REVIEW_MAX_BYTES);
-  gssize pending = (gssize) g_atomic_pointer_add (&self->n_pending_bytes, (gssize) size);
-  Room *room = g_new (Room, 1);
-  *room = (Room){ self, (gssize) size };
-  http_request_set_data (req, room, room_free);
-  return pending + (gssize) size <= (gssize) MAX_PENDING_BYTES
-         || am_fail (error, AM_ERROR_UNAVAILABLE, NULL, "too many reviews at a time");
-}
 
 static gboolean
 has_place_locked (const WorkloadWebhook *self, gboolean is_large)
@@ -111,14 +84,12 @@ take_note (Ctx *ctx, WorkloadWebhook *self, const AdmissionRequest *request, con
 }
 
 static gboolean
-review (Ctx *ctx, WorkloadWebhook *self, GBytes *body, HttpResponse *res, GError **error)
+review (Ctx *ctx, WorkloadWebhook *self, const GByteArray *text, HttpResponse *res, GError **error)
 {
   gint64 began_us = g_get_monotonic_time ();
-  gsize size;
-  gconstpointer text = g_bytes_get_data (body, &size);
   g_auto (AdmissionRequest) request = { 0 };
   g_auto (AdmissionOutcome) outcome = { 0 };
-  if (!admission_request_parse (text, size, &request, error))
+  if (!admission_request_parse (text->data, text->len, &request, error))
     return FALSE;
   workload_admit (self->caches, &request, &outcome);
   gboolean is_denied = outcome.admission == ADMISSION_DENY;
@@ -130,13 +101,11 @@ review (Ctx *ctx, WorkloadWebhook *self, GBytes *body, HttpResponse *res, GError
 }
 
 static gboolean
-post_review (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+answer_review (Ctx *ctx, WorkloadWebhook *self, const GByteArray *text, HttpResponse *res, GError **error)
 {
-  WorkloadWebhook *self = http_request_service (req);
-  GBytes *body = http_request_body (req);
-  gboolean is_large = g_bytes_get_size (body) > LARGE_BYTES;
+  gboolean is_large = text->len > SMALL_BYTES;
   gboolean has_place = take_place (ctx, self, is_large, error);
-  gboolean is_answered = has_place && review (ctx, self, body, res, error);
+  gboolean is_answered = has_place && review (ctx, self, text, res, error);
   if (has_place)
     leave_place (self, is_large);
   if (!is_answered)
@@ -144,10 +113,74 @@ post_review (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
   return is_answered;
 }
 
+/* A review on its way in. */
+typedef struct {
+  WorkloadWebhook *webhook;
+  char *peer;
+  GByteArray *text;
+  gsize n_room_bytes; /* taken */
+} Incoming;
+
+static Incoming *
+incoming_new (WorkloadWebhook *webhook, const char *peer)
+{
+  Incoming *self = g_new (Incoming, 1);
+  *self = (Incoming){ webhook, g_strdup (peer), g_byte_array_new (), 0 };
+  return self;
+}
+
+/* Before the answer is sent: who lingers holds nothing. */
+static void
+incoming_free (gpointer data)
+{
+  Incoming *self = data;
+  review_room_give_back (self->webhook->room, self->peer, self->n_room_bytes);
+  g_byte_array_unref (self->text);
+  g_free (self->peer);
+  g_free (self);
+}
+
+/* No more comes than was declared, which is at most ADMISSION_REVIEW_MAX_BYTES. */
+static gboolean
+incoming_write (Ctx *ctx, gpointer data, gconstpointer piece, gsize size, GError **error)
+{
+  Incoming *self = data;
+  gsize total = self->text->len + size;
+  gsize n_room_bytes = total > SMALL_BYTES ? total - SMALL_BYTES : 0;
+  if (!review_room_take (self->webhook->room, self->peer, n_room_bytes - self->n_room_bytes, error))
+    return FALSE;
+  self->n_room_bytes = n_room_bytes;
+  g_byte_array_append (self->text, piece, (guint) size);
+  return TRUE;
+}
+
+static gboolean
+incoming_finish (Ctx *ctx, gpointer data, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  Incoming *self = data;
+  return answer_review (ctx, self->webhook, self->text, res, error);
+}
+
+/* Before the body is read. */
+static gboolean
+post_review (Ctx *ctx, HttpRequest *req, HttpResponse *res, GError **error)
+{
+  static const HttpBodySink sink = { incoming_write, incoming_finish, incoming_free };
+  WorkloadWebhook *self = http_request_service (req);
+  gint64 size = http_request_content_length (req);
+  if (!http_request_has_body (req))
+    return am_fail (error, AM_ERROR_INVALID_ARGUMENT, "BadRequest", "this is no review: it is empty");
+  if (size < 0 || size > ADMISSION_REVIEW_MAX_BYTES)
+    return am_fail (error, AM_ERROR_RESOURCE_EXHAUSTED, HTTP_REASON_BODY_TOO_LARGE,
+                    "a review says how long it is: at most %u bytes", ADMISSION_REVIEW_MAX_BYTES);
+  http_request_set_sink (req, &sink, incoming_new (self, http_request_peer (req)));
+  return TRUE;
+}
+
 WorkloadWebhook *
 workload_webhook_start (Ctx *ctx, const DeliveryCaches *caches, const WebhookConfig *config, GError **error)
 {
-  static const HttpRoute routes[] = { { "POST", WORKLOAD_WEBHOOK_PATH, post_review, ADMISSION_REVIEW_MAX_BYTES } };
+  static const HttpRoute routes[] = { { "POST", WORKLOAD_WEBHOOK_PATH, post_review, .streams_body = TRUE } };
   static const char *const labels[] = { "outcome", NULL };
   g_autoptr (WorkloadWebhook) self = g_new0 (WorkloadWebhook, 1);
   HttpServerConfig server = {
@@ -161,10 +194,10 @@ workload_webhook_start (Ctx *ctx, const DeliveryCaches *caches, const WebhookCon
     .n_routes = G_N_ELEMENTS (routes),
     .hides_metrics = TRUE,
     .service = self,
-    .authorize = make_room,
   };
   g_mutex_init (&self->lock);
   g_cond_init (&self->changed);
+  self->room = review_room_new (MAX_PENDING_BYTES, MAX_PENDING_BYTES_PER_PEER);
   self->caches = caches;
   self->outcomes = metric_declare ("d8_ai_models_workload_delivery_admissions_total", METRIC_COUNTER,
                                    "Reviews of workloads, by what came of them.", labels);
@@ -182,6 +215,7 @@ workload_webhook_free (WorkloadWebhook *self)
   if (self->server != NULL)
     http_server_drain (self->server);
   http_server_free (self->server);
+  review_room_free (self->room);
   g_cond_clear (&self->changed);
   g_mutex_clear (&self->lock);
   g_free (self);

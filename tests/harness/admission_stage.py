@@ -3,12 +3,13 @@ write nothing, so that nobody but the webhook touches a workload. Models, claims
 
 import contextlib
 import hashlib
+import http.client
 import json
 import signal
+import socket
 import ssl
 import subprocess
 import types
-import urllib.error
 import urllib.request
 
 from . import control_plane, controller_process, delivery_plane, deployment, kube_api, servers, tools
@@ -16,6 +17,7 @@ from . import control_plane, controller_process, delivery_plane, deployment, kub
 MODULE, ACCOUNT = controller_process.MODULE, "ai-models-controller"
 NAMESPACE = "team"
 LINGER_S = 3
+WEBHOOK_PATH = "/mutate-ai-deckhouse-io-workload-delivery"
 READ = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["authentication.k8s.io", "authorization.k8s.io"], "resources": ["*"], "verbs": ["create"]}]
 SHARED, MATERIALIZED = "ai.deckhouse.io/shared-pvc", "ai.deckhouse.io/materialized-digest"
@@ -173,20 +175,28 @@ class Stage:
 
     # What the replica says
 
-    def post(self, body):
-        """(status, answer) of the webhook itself."""
-        request = urllib.request.Request(f"https://127.0.0.1:{self.webhook_port}/mutate-ai-deckhouse-io-workload-delivery", data=body)
-        try:
-            with urllib.request.urlopen(request, timeout=10, context=ssl.create_default_context(cadata=self.authority)) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+    def post(self, body, peer="127.0.0.1"):
+        """(status, answer) of the webhook itself, asked from that address."""
+        context = ssl.create_default_context(cadata=self.authority)
+        with contextlib.closing(http.client.HTTPSConnection("127.0.0.1", self.webhook_port, timeout=10, source_address=(peer, 0), context=context)) as connection:
+            connection.request("POST", WEBHOOK_PATH, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
 
-    def review(self, thing):
+    @staticmethod
+    def review(thing, user="admin", namespace=NAMESPACE):
         """What the API server asks of a new one."""
         return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-            "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": thing["kind"]}, "namespace": NAMESPACE, "operation": "CREATE",
-            "userInfo": {"username": "admin"}, "object": thing}}).encode()
+            "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": thing["kind"]}, "namespace": namespace, "operation": "CREATE",
+            "userInfo": {"username": user}, "object": thing}}).encode()
+
+    def begin(self, size, body=b""):
+        """A connection which declares a review of so many bytes and sends `body` of it."""
+        plain = socket.create_connection(("127.0.0.1", self.webhook_port), timeout=10)
+        connection = ssl.create_default_context(cadata=self.authority).wrap_socket(plain, server_hostname="127.0.0.1")
+        connection.sendall(f"POST {WEBHOOK_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode())
+        connection.sendall(body)
+        return connection
 
     def serves_new_certificate(self):
         """A new connection sees the one that lies in the file."""

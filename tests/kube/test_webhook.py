@@ -2,6 +2,7 @@
 webhook of a replica that does not lead."""
 
 import concurrent.futures
+import contextlib
 import copy
 import json
 import signal
@@ -213,9 +214,7 @@ def test_own_account(stage):
                                                          ("admin", admission_stage.MODULE, False)])
 def test_review(stage, user, namespace, is_patched):
     """What the API server need not ask, because the configuration says so, has the same answer."""
-    status, answer = stage.post(json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "namespace": namespace, "operation": "CREATE",
-        "userInfo": {"username": user}, "object": stage.manifest("by-hand", models="nobody-has-it")}}).encode())
+    status, answer = stage.post(stage.review(stage.manifest("by-hand", models="nobody-has-it"), user, namespace))
     response = json.loads(answer)["response"]
     assert status == 200 and response["allowed"] and response["uid"] == "u" and ("patch" in response) is is_patched
 
@@ -275,14 +274,14 @@ def test_who_sends_anything_else(stage, body, status):
     assert told == status and json.loads(answer)["errors"][0]["message"], answer
 
 
-REVIEW_BYTES, PEAK_BYTES = 8 << 20, 180 << 20
+REVIEW_BYTES, PEAK_BYTES = 8 << 20, 200 << 20
 MANY = {"zeros": (b"0,", "more than 250000 values"), "texts": (b'"",', "more than 250000 values"), "lists": (b"[],", "more than 250000 values"),
         "one text": (b"a", None)}
 
 
 @pytest.mark.parametrize("what", MANY)
 def test_large_reviews(stage, what):
-    """As large as may be sent, eight at once: of many values, which take many times their text, none is looked at; of few, each is or
+    """As large as may be sent, eight at once from as many addresses: of many values, which take many times their text, none is looked at; of few, each is or
     is told to come again. In no case is there much memory for them, and who asks afterwards is served."""
     item, words = MANY[what]
     thing = stage.manifest("large", models="nobody-has-it")
@@ -291,13 +290,41 @@ def test_large_reviews(stage, what):
     head, tail = (head, b"0" + tail) if words else (head + b'"', b'"' + tail)
     body = head + item * ((REVIEW_BYTES - len(head) - len(tail)) // len(item)) + tail
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: stage.post(body), range(8)))
+        answers = list(pool.map(lambda i: stage.post(body, f"127.0.0.{2 + i}"), range(8)))
     for status, answer in answers:
         assert (status == 400 and words in answer) if words else status in (200, 503), (status, answer[:300])
     assert words or any(status == 200 for status, _ in answers)
     assert stage.gate_of(stage.try_out(stage.manifest("after", models="nobody-has-it")))
     peak, is_sanitized = clients.peak_rss_of(stage.controller.process), b"__asan_init" in tools.program().read_bytes()
     assert is_sanitized or 0 < peak < PEAK_BYTES  # the sanitizer keeps freed memory
+
+
+def answer_to(connection):
+    """The first line of it to what stage.begin began; "" when it is cut."""
+    try:
+        return connection.recv(12).decode()
+    except OSError:
+        return ""
+
+
+def test_reviews_that_do_not_come(stage):
+    """Connections which declare the most and send nothing, or all but the end, keep nobody out: what counts is what came, one address
+    has a quarter of the room, and a review of usual size needs none of it."""
+    large = stage.manifest("large", models="nobody-has-it")
+    large["spec"]["template"]["spec"]["containers"][0]["args"] = ["a" * (1 << 20)]
+    large = stage.review(large)
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(stage.begin(REVIEW_BYTES))
+        assert stage.gate_of(stage.try_out(stage.manifest("meanwhile", models="nobody-has-it"))) and stage.post(large)[0] == 200
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(3))
+        held = [stack.enter_context(stage.begin(REVIEW_BYTES, b" " * (REVIEW_BYTES - 70000))) for _ in range(3)]
+        told = pool.map(answer_to, held)
+        for _ in range(5):
+            assert stage.gate_of(stage.try_out(stage.manifest("meanwhile", models="nobody-has-it")))
+        assert stage.post(large, "127.0.0.2")[0] == 200
+        assert sorted(told) == ["", "", "HTTP/1.1 503"]
+    stage.api.wait("there is room again", lambda: stage.post(large)[0] == 200, 10)
 
 
 def test_storage_readiness(stage):
