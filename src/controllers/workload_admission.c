@@ -175,6 +175,13 @@ take_object (Look *self)
   return yyjson_mut_is_obj (yyjson_mut_obj_get (self->template, "spec"));
 }
 
+/* Who replaces it whole may leave the time out: the API server puts it back after this. */
+static gboolean
+is_deleting (const Look *self)
+{
+  return kube_object_is_deleting (self->object) || (self->stored != NULL && kube_object_is_deleting (self->stored));
+}
+
 void
 workload_admit (const DeliveryCaches *caches, const AdmissionRequest *request, AdmissionOutcome *out_outcome)
 {
@@ -188,7 +195,7 @@ workload_admit (const DeliveryCaches *caches, const AdmissionRequest *request, A
   AdmissionView seen = {
     .is_ours = g_strcmp0 (request->user, settings->delivery.account) == 0,
     .is_in_module_namespace = strcmp (request->namespace, settings->namespace) == 0,
-    .is_deleting = kube_object_is_deleting (look.object),
+    .is_deleting = is_deleting (&look),
   };
   look.references = workload_references (look.object, &reference_error);
   seen.reference_error = reference_error;

@@ -199,13 +199,9 @@ def test_forged(stage, minilm):
 
 def test_own_account(stage):
     """The controller's own writes pass as they are: it may know more than the replica that is asked."""
-    for kind, more in (("Role", {"rules": [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["patch"]}]}),
-                       ("RoleBinding", {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deliver"}, "subjects": [
-                           {"kind": "ServiceAccount", "name": admission_stage.ACCOUNT, "namespace": admission_stage.MODULE}]})):
-        stage.api.create({"kind": kind, "metadata": {"name": "deliver", "namespace": NAMESPACE}, **more})
+    account = stage.as_controller()
     stage.api.create(stage.manifest("owned", models="nobody-has-it"))
     asked = ["patch", "deployment", "owned", "-n", NAMESPACE, "--type=json", "-p", '[{"op": "remove", "path": "/spec/template/spec/schedulingGates"}]']
-    account = f"--as=system:serviceaccount:{admission_stage.MODULE}:{admission_stage.ACCOUNT}"
     assert stage.kubectl(*asked)[0] == 0 and stage.gate_of(stage.now("owned"))
     assert stage.kubectl(*asked, account)[0] == 0 and not stage.gate_of(stage.now("owned"))
 
@@ -227,6 +223,24 @@ def test_going(stage):
     before = stage.counted("held") + stage.counted("allowed")
     stage.api.patch(thing, {"metadata": {"finalizers": None}})
     assert stage.api.get("Deployment", NAMESPACE, "going") is None and stage.counted("held") + stage.counted("allowed") == before
+
+
+def test_going_replaced(stage):
+    """The same by a manifest that does not say that it goes, whose references are wrong, and have been since the webhook was away."""
+    thing = stage.manifest("going-replaced")
+    thing["metadata"]["finalizers"] = ["example.com/mine"]
+    stage.api.create(thing)
+    account = stage.as_controller()
+    assert stage.kubectl("annotate", "deployment", "going-replaced", "-n", NAMESPACE, "ai.deckhouse.io/model=Bad_Name", account)[0] == 0
+    stage.api.delete(thing)
+    stored = stage.now("going-replaced")
+    assert stored["metadata"]["deletionTimestamp"]
+    bare = stage.manifest("going-replaced", models="Bad_Name")
+    response = json.loads(stage.post(stage.review(bare, before=stored))[1])["response"]
+    assert response["allowed"] and "patch" not in response
+    before = stage.counted("denied") + stage.counted("allowed")
+    stage.replace({**bare, "metadata": {**bare["metadata"], "finalizers": []}})
+    assert stage.api.get("Deployment", NAMESPACE, "going-replaced") is None and stage.counted("denied") + stage.counted("allowed") == before
 
 
 def test_module_namespace(stage):
@@ -297,6 +311,14 @@ def test_large_reviews(stage, what):
     assert stage.gate_of(stage.try_out(stage.manifest("after", models="nobody-has-it")))
     peak, is_sanitized = clients.peak_rss_of(stage.controller.process), b"__asan_init" in tools.program().read_bytes()
     assert is_sanitized or 0 < peak < PEAK_BYTES  # the sanitizer keeps freed memory
+
+
+def test_large_workload(stage):
+    """What is refused so cannot be stored, if it asks for models; the author sees whose word it was."""
+    thing = stage.manifest("large", models="nobody-has-it")
+    thing["spec"]["template"]["spec"]["containers"][0]["args"] = [""] * 300000
+    status, answer = stage.ask(thing, dry_run=True)
+    assert status == 500 and "workloaddelivery.ai-models.deckhouse.io" in answer["message"] and "rejected our request" in answer["message"], answer
 
 
 def answer_to(connection):
