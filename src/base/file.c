@@ -135,6 +135,18 @@ file_read (const char *path, gsize limit_bytes, GError **error)
 }
 
 gboolean
+file_set_mode (int fd, mode_t mode)
+{
+  struct stat info;
+  if (fstat (fd, &info) < 0)
+    return FALSE;
+  if ((info.st_mode & 0777) == mode || fchmod (fd, mode) == 0)
+    return TRUE;
+  mode_t needed = mode & 0555;
+  return (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) && (info.st_mode & needed) == needed;
+}
+
+gboolean
 file_sync_dir (const char *path, GError **error)
 {
   am_autofd int fd = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

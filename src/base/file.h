@@ -45,6 +45,9 @@ GBytes *file_read (const char *path, gsize limit_bytes, GError **error);
  * them) where the caller gives one. Works beside others who remove empty levels.
  * FAILED_PRECONDITION when something else is in the way. */
 gboolean file_make_dirs (const char *path, GPtrArray *out_unsynced, GError **error);
+/* Sets the mode of an open file or folder, whatever the umask. Where it cannot be set, as the mount gives it or another owns it, it is
+ * left when it lets everybody do what `mode` lets others do but write. FALSE: errno says why. */
+gboolean file_set_mode (int fd, mode_t mode);
 gboolean file_sync_dir (const char *path, GError **error);
 /* ".nfs" and digits: a file that was removed while this machine has it open, as NFS keeps it. It goes by itself and cannot be removed. */
 gboolean file_name_is_nfs_remnant (const char *name);

@@ -128,7 +128,7 @@ open_folder (GrowingDir *self, const char *path, const char **out_name, GError *
       int next = created == 0 || errno == EEXIST
                    ? openat (fd, segment, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                    : -1;
-      if (next >= 0 && created == 0 && fchmod (next, 0755) < 0)
+      if (next >= 0 && created == 0 && !file_set_mode (next, 0755))
         am_log_debug (NULL, "cannot set a folder's mode", "path", path, NULL);
       int saved_errno = errno;
       close (fd);
@@ -155,8 +155,7 @@ growing_dir_open_file (GrowingDir *self, const char *path, GError **error)
     return -1;
   am_autofd int fd = openat (folder, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
   struct stat info;
-  /* Where modes are the mount's, it is as they are. */
-  if (fd < 0 || fstat (fd, &info) < 0 || ((info.st_mode & 0777) != 0644 && fchmod (fd, 0644) < 0))
+  if (fd < 0 || fstat (fd, &info) < 0 || !file_set_mode (fd, 0644))
     {
       am_fail_errno (error, errno, "cannot create %s in %s", path, self->path);
       return -1;

@@ -20,6 +20,19 @@ static struct {
   int number; /* 0: death */
   guint counts[N_IO_KINDS];
 } faults;
+static gint mount_traits; /* IoMount; atomic */
+
+void
+io_faults_mount (guint traits)
+{
+  g_atomic_int_set (&mount_traits, (gint) traits);
+}
+
+static gboolean
+has_trait (IoMount trait)
+{
+  return ((guint) g_atomic_int_get (&mount_traits) & trait) != 0;
+}
 
 static void
 arm (const char *folder, IoKind kind, guint nth, int number)
@@ -183,4 +196,45 @@ int
 rmdir (const char *path)
 {
   return strikes (IO_REMOVE, path) ? -1 : (int) syscall (SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+static int
+shown_as_mounted (int result, struct stat *info)
+{
+  if (result == 0 && has_trait (IO_MOUNT_OWNS_MODES))
+    info->st_mode |= 0777;
+  return result;
+}
+
+int
+fstat (int fd, struct stat *out)
+{
+  return shown_as_mounted ((int) syscall (SYS_fstat, fd, out), out);
+}
+
+int
+stat (const char *path, struct stat *out)
+{
+  return shown_as_mounted ((int) syscall (SYS_newfstatat, AT_FDCWD, path, out, 0), out);
+}
+
+static gboolean
+refuses_mode (void)
+{
+  if (!has_trait (IO_MOUNT_OWNS_MODES))
+    return FALSE;
+  errno = EPERM;
+  return TRUE;
+}
+
+int
+fchmod (int fd, mode_t mode)
+{
+  return refuses_mode () ? -1 : (int) syscall (SYS_fchmod, fd, mode);
+}
+
+int
+chmod (const char *path, mode_t mode)
+{
+  return refuses_mode () ? -1 : (int) syscall (SYS_fchmodat, AT_FDCWD, path, mode);
 }

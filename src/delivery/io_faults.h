@@ -16,6 +16,14 @@ typedef enum {
   N_IO_KINDS,
 } IoKind;
 
+/* How the mount of the folder differs from a disk's. */
+typedef enum {
+  IO_MOUNT_OWNS_MODES = 1 << 0, /* as SMB does: the mode is 0777 and cannot be changed */
+} IoMount;
+
+/* From now on, until called with 0: the mount has these traits (IoMount). Everywhere, not below the folder alone. */
+void io_faults_mount (guint traits);
+
 /* From now on: the n-th operation (1 the first) of `kind` below `folder` fails with `number`. N_IO_KINDS: of any kind. */
 void io_faults_arm (const char *folder, IoKind kind, guint nth, int number);
 /* The same with the end of the process, at once, in place of the operation. */

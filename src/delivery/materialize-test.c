@@ -101,6 +101,17 @@ test_grant_renewed (MaterializeFixture *self, gconstpointer data)
   g_assert_cmpint (self->n_opened, ==, 2);
 }
 
+/* An SMB share with file_mode and dir_mode of another owner. */
+static void
+test_modes_of_the_mount (MaterializeFixture *self, gconstpointer data)
+{
+  io_faults_mount (IO_MOUNT_OWNS_MODES);
+  run_well (self);
+  damage (self);
+  run_well (self);
+  io_faults_mount (0);
+}
+
 static void
 test_cancelled (MaterializeFixture *self, gconstpointer data)
 {
@@ -256,6 +267,7 @@ main (int argc, char **argv)
   ADD ("registry-away", 0, test_registry_away);
   ADD ("patience-ends", 0, test_patience_ends);
   ADD ("grant-renewed", 0, test_grant_renewed);
+  ADD ("modes-of-the-mount", 0, test_modes_of_the_mount);
   ADD ("cancelled", 0, test_cancelled);
   ADD ("faults/io", 0, test_faults);
   ADD ("faults/no-space", 1, test_faults);

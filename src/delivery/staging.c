@@ -203,7 +203,7 @@ staging_begin (Staging *self, GError **error)
     return am_fail_errno (error, errno, "cannot use %s", path);
   if (info.st_uid != geteuid ())
     return am_fail (error, AM_ERROR_PERMISSION_DENIED, NULL, "%s belongs to another user: remove it", path);
-  if (fchmod (fd, 0755) < 0)
+  if (!file_set_mode (fd, 0755))
     return am_fail_errno (error, errno, "cannot use %s", path);
   return TRUE;
 }

@@ -1,6 +1,7 @@
 #include "delivery/volume_model.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -117,12 +118,11 @@ volume_model_begin (const char *volume, const VolumeWork *work, gboolean takes_b
     return FALSE;
   if (mkdir (growing, 0755) < 0 && errno != EEXIST)
     return am_fail_errno (error, errno, "cannot create %s", growing);
-  /* Whatever the umask: Pods of other users read it. Where modes are the mount's, it is as they are. */
-  struct stat info;
-  if (stat (growing, &info) < 0)
+  /* Pods of other users read it. */
+  am_autofd int fd = open (growing, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
     return am_fail_errno (error, errno, "cannot use %s", growing);
-  return (info.st_mode & 0777) == 0755 || chmod (growing, 0755) == 0
-         || am_fail_errno (error, errno, "cannot set the mode of %s", growing);
+  return file_set_mode (fd, 0755) || am_fail_errno (error, errno, "cannot set the mode of %s", growing);
 }
 
 gboolean
