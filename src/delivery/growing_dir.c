@@ -70,6 +70,13 @@ allocated_bytes (int dir_fd, int depth)
   return sum;
 }
 
+guint64
+growing_dir_measure (const char *path)
+{
+  int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return fd >= 0 ? allocated_bytes (fd, 0) : 0;
+}
+
 static gboolean
 measure (GrowingDir *self, guint64 total_bytes, guint64 *out_missing_bytes, guint64 *out_free_bytes, GError **error)
 {

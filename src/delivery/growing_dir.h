@@ -6,6 +6,8 @@
 
 typedef struct GrowingDir GrowingDir;
 
+/* Bytes on disk below a directory; what cannot be looked at counts as nothing. */
+guint64 growing_dir_measure (const char *path);
 /* Creates nothing. `shown` is what messages call the place of the finished directory. */
 GrowingDir *growing_dir_new (const char *path, const char *shown);
 void growing_dir_free (GrowingDir *self);

@@ -146,7 +146,7 @@ take_and_work (Ctx *ctx, Materialize *self, const FetchSource *source, const Art
 {
   gboolean waited = FALSE, is_marked = FALSE;
   g_autoptr (VolumeWork) work = volume_work_take (ctx, self->order->volume, &artifact->digest, self->order->times,
-                                                  &waited, error);
+                                                  self->order->patience_ms, &waited, error);
   if (work == NULL)
     return FALSE;
   g_mutex_lock (&self->lock);

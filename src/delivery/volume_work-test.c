@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "delivery/materialize_fixture.h"
 
 #define N_AT_ONCE 4
+#define PATIENCE_MS 10000
 
 static const VolumeTimes quick = { .beat_ms = 20, .stale_ms = 2000, .poll_ms = 10 };
 
@@ -19,7 +21,7 @@ take (MaterializeFixture *self, const VolumeTimes *times, gboolean *out_waited)
   g_autoptr (GError) error = NULL;
   Digest digest;
   g_assert_true (digest_parse (self->digest, &digest, NULL));
-  VolumeWork *work = volume_work_take (ctx, self->volume, &digest, times, out_waited, &error);
+  VolumeWork *work = volume_work_take (ctx, self->volume, &digest, times, PATIENCE_MS, out_waited, &error);
   g_assert_no_error (error);
   return work;
 }
@@ -146,8 +148,69 @@ test_waiting_can_be_cancelled (MaterializeFixture *self, gconstpointer data)
   g_autoptr (GError) error = NULL;
   Digest digest;
   g_assert_true (digest_parse (self->digest, &digest, NULL));
-  g_assert_null (volume_work_take (ctx, self->volume, &digest, &quick, &waited, &error));
+  g_assert_null (volume_work_take (ctx, self->volume, &digest, &quick, PATIENCE_MS, &waited, &error));
   g_assert_error (error, AM_ERROR, AM_ERROR_DEADLINE_EXCEEDED);
+  g_assert_false (volume_work_is_lost (work));
+}
+
+/* What a user of the volume may put there. */
+static void
+test_what_is_no_folder_goes (MaterializeFixture *self, gconstpointer data)
+{
+  g_autofree char *folder = g_build_filename (self->volume, VOLUME_WORK_FOLDER, NULL);
+  static const char *const targets[] = { "nowhere", ".", VOLUME_WORK_FOLDER, NULL };
+  for (guint i = 0; i < G_N_ELEMENTS (targets); i++)
+    {
+      gboolean waited = FALSE;
+      if (targets[i] != NULL)
+        g_assert_cmpint (symlink (targets[i], folder), ==, 0);
+      else
+        g_assert_true (g_file_set_contents (folder, "x", 1, NULL));
+      g_autoptr (VolumeWork) work = take (self, &quick, &waited);
+      g_assert_false (waited);
+      g_assert_false (volume_work_is_lost (work));
+    }
+}
+
+typedef struct {
+  const VolumeWork *work;
+  gint64 until_us;
+} Grower;
+
+static gpointer
+grow_in_thread (gpointer data)
+{
+  Grower *self = data;
+  g_autofree char *path = g_build_filename (volume_work_path (self->work), "files", NULL);
+  am_autofd int fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  g_autofree char *block = g_malloc0 (1 << 16);
+  while (g_get_monotonic_time () < self->until_us)
+    {
+      g_assert_true (file_write_all (fd, block, 1 << 16, NULL));
+      g_usleep (20000);
+    }
+  return NULL;
+}
+
+/* One that lives and does nothing is waited for as long as patience lasts, and one that brings bytes for longer. */
+static void
+test_waiting_ends (MaterializeFixture *self, gconstpointer data)
+{
+  gboolean waited;
+  Digest digest;
+  g_autoptr (VolumeWork) work = take (self, &quick, &waited);
+  g_autoptr (Ctx) ctx = ctx_new_child (NULL, 10000);
+  g_autoptr (GError) error = NULL;
+  g_assert_true (digest_parse (self->digest, &digest, NULL));
+  gint64 began_us = g_get_monotonic_time ();
+  Grower grower = { work, began_us + G_USEC_PER_SEC };
+  GThread *thread = g_thread_new ("grower", grow_in_thread, &grower);
+  g_assert_null (volume_work_take (ctx, self->volume, &digest, &quick, 400, &waited, &error));
+  gint64 took_us = g_get_monotonic_time () - began_us;
+  g_thread_join (thread);
+  g_assert_error (error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+  g_assert_true (am_error_has_reason (error, "VolumeBusy"));
+  g_assert_cmpint (took_us, >=, 1300 * 1000);
   g_assert_false (volume_work_is_lost (work));
 }
 
@@ -212,6 +275,8 @@ main (int argc, char **argv)
   ADD ("who-is-silent-loses", test_who_is_silent_loses);
   ADD ("the-beat-tells-that-it-is-lost", test_the_beat_tells_that_it_is_lost);
   ADD ("waiting-can-be-cancelled", test_waiting_can_be_cancelled);
+  ADD ("what-is-no-folder-goes", test_what_is_no_folder_goes);
+  ADD ("waiting-ends", test_waiting_ends);
   ADD ("jobs-at-once", test_jobs_at_once);
   ADD ("jobs-that-do-not-wait", test_jobs_that_do_not_wait);
   return g_test_run ();

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "delivery/growing_dir.h"
 
 #define ALIVE "alive"
 #define GONE_PREFIX "gone."
@@ -47,6 +48,12 @@ typedef struct {
   GHashTable *watches; /* name -> Watch */
   char boot_id[MAX_ALIVE_BYTES];
   gint64 logged_us;
+  char holder[NAME_CHARS + 1]; /* the last one that was seen to live */
+  /* Of waiting. */
+  char waited_for[NAME_CHARS + 1];
+  guint64 held_bytes;
+  gint64 since_us, looked_us; /* since it is so, and the last look at the bytes */
+  gint64 patience_us;
 } Turn;
 
 typedef enum { TURN_FAILED, TURN_BUSY, TURN_OURS } TurnResult;
@@ -127,8 +134,12 @@ anyone_lives (Turn *self, const GPtrArray *works, gboolean *out_lives, GError **
 {
   *out_lives = FALSE;
   for (guint i = 0; i < works->len && !*out_lives; i++)
-    if (!holder_lives (self, works->pdata[i], out_lives, error))
-      return FALSE;
+    {
+      if (!holder_lives (self, works->pdata[i], out_lives, error))
+        return FALSE;
+      if (*out_lives)
+        g_strlcpy (self->holder, works->pdata[i], sizeof self->holder);
+    }
   return TRUE;
 }
 
@@ -172,15 +183,29 @@ choose (const VolumeWork *self, const GPtrArray *works)
   return NULL;
 }
 
+/* Makes `.work`. Whatever else others put there in its place, a link too, goes: what it leads to is never looked at. */
+static gboolean
+make_folder (const VolumeWork *self, GError **error)
+{
+  struct stat info;
+  if (mkdir (self->folder, 0755) == 0)
+    return TRUE;
+  if (errno != EEXIST)
+    return am_fail_errno (error, errno, "cannot create %s", self->folder);
+  if (lstat (self->folder, &info) < 0)
+    return errno == ENOENT || am_fail_errno (error, errno, "cannot look at %s", self->folder);
+  if (S_ISDIR (info.st_mode))
+    return TRUE;
+  if ((unlink (self->folder) < 0 && errno != ENOENT) || (mkdir (self->folder, 0755) < 0 && errno != EEXIST))
+    return am_fail (error, AM_ERROR_FAILED_PRECONDITION, NULL,
+                    "%s is not a folder and cannot be replaced (%s): remove it", self->folder, g_strerror (errno));
+  return TRUE;
+}
+
 static TurnResult
 take_directory (VolumeWork *self, const char *from, GError **error)
 {
   g_autofree char *old = from != NULL ? g_build_filename (self->folder, from, NULL) : NULL;
-  if (mkdir (self->folder, 0755) < 0 && errno != EEXIST)
-    {
-      am_fail_errno (error, errno, "cannot create %s", self->folder);
-      return TURN_FAILED;
-    }
   if ((old != NULL ? rename (old, self->path) : mkdir (self->path, 0755)) == 0)
     return TURN_OURS;
   if (errno == ENOENT) /* another was faster, or removed the folder */
@@ -242,7 +267,7 @@ try_turn (Turn *turn, GError **error)
   g_autoptr (GPtrArray) works = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GPtrArray) others = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GPtrArray) gone = g_ptr_array_new_with_free_func (g_free);
-  TurnResult result = survey (turn, works, gone, error);
+  TurnResult result = make_folder (self, error) ? survey (turn, works, gone, error) : TURN_FAILED;
   if (result == TURN_OURS)
     result = take_directory (self, choose (self, works), error);
   if (result != TURN_OURS)
@@ -263,6 +288,30 @@ try_turn (Turn *turn, GError **error)
   return TURN_OURS;
 }
 
+/* FALSE when the same holder brought nothing for too long. */
+static gboolean
+may_wait (Turn *self, gint64 now_us, GError **error)
+{
+  const VolumeWork *work = self->work;
+  gboolean is_new = self->since_us == 0 || strcmp (self->holder, self->waited_for) != 0;
+  if (is_new || now_us - self->looked_us >= MIN (LOG_EVERY_US, self->patience_us / 4))
+    {
+      guint64 bytes = growing_dir_measure (work->folder);
+      is_new = is_new || bytes > self->held_bytes;
+      self->held_bytes = bytes;
+      self->looked_us = now_us;
+    }
+  if (is_new)
+    self->since_us = now_us;
+  g_strlcpy (self->waited_for, self->holder, sizeof self->waited_for);
+  if (now_us - self->since_us < self->patience_us)
+    return TRUE;
+  return am_fail (error, AM_ERROR_UNAVAILABLE, "VolumeBusy",
+                  "another process holds the work on this volume (%s/%s) and brought nothing for %" G_GINT64_FORMAT
+                  " s",
+                  VOLUME_WORK_FOLDER, self->holder, self->patience_us / G_USEC_PER_SEC);
+}
+
 static gboolean
 wait_turn (Ctx *ctx, Turn *turn, gboolean *out_waited, GError **error)
 {
@@ -274,6 +323,8 @@ wait_turn (Ctx *ctx, Turn *turn, gboolean *out_waited, GError **error)
         return result == TURN_OURS;
       *out_waited = TRUE;
       gint64 now_us = g_get_monotonic_time ();
+      if (!may_wait (turn, now_us, error))
+        return FALSE;
       if (now_us - turn->logged_us >= LOG_EVERY_US)
         am_log_info (ctx, "another process fills this volume; waiting for it", NULL);
       if (now_us - turn->logged_us >= LOG_EVERY_US)
@@ -339,13 +390,13 @@ work_new (Ctx *ctx, const char *volume, const Digest *artifact, const VolumeTime
 }
 
 VolumeWork *
-volume_work_take (Ctx *ctx, const char *volume, const Digest *artifact, const VolumeTimes *times,
+volume_work_take (Ctx *ctx, const char *volume, const Digest *artifact, const VolumeTimes *times, gint64 patience_ms,
                   gboolean *out_waited, GError **error)
 {
   gboolean waited = FALSE;
   g_autoptr (VolumeWork) self = work_new (ctx, volume, artifact, times);
   g_autoptr (GHashTable) watches = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
-  Turn turn = { .work = self, .watches = watches };
+  Turn turn = { .work = self, .watches = watches, .patience_us = patience_ms * 1000 };
   read_boot_id (turn.boot_id);
   if (!wait_turn (ctx, &turn, &waited, error))
     return NULL;

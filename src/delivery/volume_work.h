@@ -23,9 +23,10 @@ typedef struct {
 extern const VolumeTimes volume_times;
 
 /* Takes the work on `volume` (a directory that exists) for one artifact: what an earlier holder of the same artifact left is in the
- * directory, that of others is removed. Waits as long as another holder lives; then `*out_waited` is TRUE. */
+ * directory, that of others is removed. Waits as long as another holder lives; then `*out_waited` is TRUE. UNAVAILABLE (reason VolumeBusy) when
+ * one and the same holder brought no byte for `patience_ms`. */
 VolumeWork *volume_work_take (Ctx *ctx, const char *volume, const Digest *artifact, const VolumeTimes *times,
-                              gboolean *out_waited, GError **error);
+                              gint64 patience_ms, gboolean *out_waited, GError **error);
 /* Lets the next one go on with what is there, at once. */
 void volume_work_free (VolumeWork *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (VolumeWork, volume_work_free)

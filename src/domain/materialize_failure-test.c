@@ -49,6 +49,7 @@ test_registry (void)
     { AM_ERROR_DATA_LOSS, "DigestMismatch", "ModelDamaged", FALSE, FALSE },
     { AM_ERROR_INVALID_ARGUMENT, "ManifestInvalid", "ModelUnacceptable", FALSE, FALSE },
     { AM_ERROR_ABORTED, "VolumeBusy", "VolumeBusy", TRUE, TRUE },
+    { AM_ERROR_UNAVAILABLE, "VolumeBusy", "VolumeBusy", FALSE, TRUE },
     { AM_ERROR_RESOURCE_EXHAUSTED, NULL, "MaterializationFailed", FALSE, TRUE },
   };
   for (gsize i = 0; i < G_N_ELEMENTS (rows); i++)
