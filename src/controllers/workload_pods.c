@@ -25,6 +25,13 @@ waits_for_models (const DeliveryCaches *caches, const char *namespace, yyjson_mu
   return FALSE;
 }
 
+/* Who is held now is held for good, as soon as the workload's controller makes others in their place. */
+static gboolean
+template_is_open (const DeliveryView *view)
+{
+  return view->is_current || view->template == DELIVERY_TEMPLATE_SERVING || view->template == DELIVERY_TEMPLATE_PLAIN;
+}
+
 /* Of a Pod, or the template of a revision. */
 static PartState
 judge (const WorkloadWork *work, yyjson_mut_val *template)
@@ -81,7 +88,7 @@ view_set (WorkloadWork *work, const KubeObject *set, gint64 newest)
   gboolean has_started = yyjson_get_sint (yyjson_obj_get (status, "readyReplicas")) > 0;
   if (state == PART_OPEN && makes_pods && !has_started)
     add_removal (work, &replica_set_kind, set, TRUE);
-  else if (state == PART_HELD && work->view.is_current && revision_of (set) != newest)
+  else if (state == PART_HELD && template_is_open (&work->view) && revision_of (set) != newest)
     add_removal (work, &replica_set_kind, set, FALSE);
 }
 
@@ -118,14 +125,6 @@ ordinal_of (const KubeObject *pod)
   return dash != NULL ? g_ascii_strtoll (dash + 1, NULL, 10) : 0;
 }
 
-/* Its controller knows the template as it is now. */
-static gboolean
-is_observed (const KubeObject *workload)
-{
-  gint64 observed = yyjson_get_sint (yyjson_obj_get (kube_object_status (workload), "observedGeneration"));
-  return observed >= kube_object_generation (workload);
-}
-
 static void
 view_own_pods (WorkloadWork *work)
 {
@@ -140,7 +139,7 @@ view_own_pods (WorkloadWork *work)
         continue;
       if (state == PART_OPEN)
         add_removal (work, &pod_kind, pod, TRUE);
-      else if (state == PART_HELD && work->view.is_current && is_observed (work->object))
+      else if (state == PART_HELD && template_is_open (&work->view) && work->view.is_observed)
         add_removal (work, &pod_kind, pod, FALSE);
     }
 }
@@ -175,7 +174,7 @@ view_jobs (WorkloadWork *work, GError **error)
       const KubeObject *pod = g_ptr_array_index (pods, i);
       PartState state = judge_pod (work, pod);
       const char *job = json_get_string (kube_object_controller (pod), "name");
-      gboolean counts = state == PART_OPEN || (state == PART_HELD && work->view.is_current);
+      gboolean counts = state == PART_OPEN || (state == PART_HELD && template_is_open (&work->view));
       if (!counts || job == NULL || !g_hash_table_add (seen, (char *) job))
         continue;
       if (!view_job (work, job, state == PART_OPEN, error))
@@ -184,10 +183,19 @@ view_jobs (WorkloadWork *work, GError **error)
   return TRUE;
 }
 
+/* A CronJob's controller does not say. */
+static gboolean
+is_observed (const KubeObject *workload)
+{
+  gint64 observed = yyjson_get_sint (yyjson_obj_get (kube_object_status (workload), "observedGeneration"));
+  return observed >= kube_object_generation (workload);
+}
+
 gboolean
 workload_view_pods (WorkloadWork *work, GError **error)
 {
   WorkloadKindIndex kind = workload_kind_index (work->kind);
+  work->view.is_observed = kind == WORKLOAD_CRON_JOB || is_observed (work->object);
   if (kind == WORKLOAD_CRON_JOB)
     return view_jobs (work, error);
   if (kind == WORKLOAD_DEPLOYMENT)

@@ -39,6 +39,7 @@ typedef struct {
   ClassSeen class;
   ErrorSeen error;
   gboolean is_current, no_finalizer, is_deleting, is_in_module_namespace, has_open_pods, has_obsolete;
+  gboolean is_unobserved;
   guint n_held_claims;
   const char *reported_reason, *reported_message;
   /* expected: */
@@ -58,7 +59,13 @@ static const Row rows[] = {
   { "reference removed", .template = DELIVERY_TEMPLATE_OTHER, .n_held_claims = 2,
     .line = "clear - ModelDeliveryRemoved all finalizer", .message = "no model is asked for" },
   { "reference removed while held", .template = DELIVERY_TEMPLATE_HELD, .reported_reason = "SharedPVCClaimPending",
-    .reported_message = "x", .line = "clear -! ModelDeliveryRemoved all", .message = "no model" },
+    .reported_message = "x", .line = "clear -! ModelDeliveryRemoved all finalizer", .message = "no model" },
+  { "reference removed while held, its controller has not seen it", .is_unobserved = TRUE,
+    .line = "keep - - all finalizer" },
+  { "reference removed while held, Pods wait for good", .has_obsolete = TRUE,
+    .line = "keep - - all finalizer removes-obsolete" },
+  { "nothing of ours in the template, Pods wait for good, not ours", .no_finalizer = TRUE, .has_obsolete = TRUE,
+    .line = "keep - - all removes-obsolete" },
   { "reference removed, only the report is left", .reported_reason = "InvalidSpec", .line = "keep -! - all" },
   { "invalid reference", .error = REFERENCE_BAD, .template = DELIVERY_TEMPLATE_OTHER, .n_held_claims = 1,
     .line = "hold InvalidModelReference! InvalidModelReference unbound finalizer", .message = "bad reference" },
@@ -226,6 +233,12 @@ static const Row rows[] = {
     .line = "keep - - unwanted finalizer", .steps = "-" },
   { "delivered, gated sets are left", SERVED, .is_current = TRUE, .has_obsolete = TRUE,
     .line = "keep - - unwanted finalizer removes-obsolete", .steps = "-" },
+  { "delivered, gated sets are left, and the model goes", SERVED, .model = MISSING, .has_obsolete = TRUE,
+    .line = "keep ModelDeliveryPending! ModelDeliveryPending unbound finalizer removes-obsolete",
+    .message = "Model a" },
+  { "delivered, gated sets are left, and the model is published anew", SERVED, .claim = &absent, .has_obsolete = TRUE,
+    .line = "keep SharedPVCClaimPending! ModelDeliveryPending stale finalizer 15s removes-obsolete",
+    .message = "claim c-a", .steps = "create" },
   { "gated sets stay until it is delivered", HELD, .has_obsolete = TRUE,
     .line = "deliver - ModelDeliveryApplied unwanted finalizer", .message = "1 model", .steps = "-" },
   { "delivered, Pods of before wait for a claim that is gone", SERVED, .is_current = TRUE, .has_open_pods = TRUE,
@@ -312,6 +325,7 @@ decide_row (const Row *row, DeliveryDecision *out)
     .n_held_claims = row->n_held_claims,
     .has_open_pods = row->has_open_pods,
     .has_obsolete = row->has_obsolete,
+    .is_observed = !row->is_unobserved,
     .reported_reason = row->reported_reason,
     .reported_message = row->reported_message,
   };

@@ -49,6 +49,7 @@ stop (const DeliveryView *seen, DeliveryReason reason, char *message, DeliveryDe
   out->form = is_safe ? DELIVERY_KEEP : DELIVERY_HOLD;
   out->release = DELIVERY_RELEASE_UNBOUND;
   out->removes_open_pods = is_safe && seen->has_open_pods;
+  out->removes_obsolete = seen->template == DELIVERY_TEMPLATE_SERVING && seen->has_obsolete;
   report (seen, reason, message, out);
 }
 
@@ -60,13 +61,17 @@ decide_deletion (const DeliveryView *seen, DeliveryDecision *out)
   out->wants_finalizer = seen->has_finalizer && seen->n_held_claims > 0;
 }
 
+/* The finalizer stays, too, until nothing is left, or may come, that was held. */
 static void
 decide_removal (const DeliveryView *seen, DeliveryDecision *out)
 {
+  gboolean is_plain = seen->template == DELIVERY_TEMPLATE_PLAIN;
   decide_deletion (seen, out);
   take_report_away (seen, out);
-  out->removes_open_pods = seen->template == DELIVERY_TEMPLATE_PLAIN && seen->has_open_pods;
-  if (seen->template == DELIVERY_TEMPLATE_PLAIN)
+  out->wants_finalizer |= seen->has_finalizer && (!is_plain || !seen->is_observed || seen->has_obsolete);
+  out->removes_open_pods = is_plain && seen->has_open_pods;
+  out->removes_obsolete = is_plain && seen->has_obsolete;
+  if (is_plain)
     return;
   out->form = DELIVERY_CLEAR;
   out->event = DELIVERY_EVENT_REMOVED;

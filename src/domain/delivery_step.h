@@ -40,7 +40,8 @@ typedef struct {
   StorageClassChoice choice;
   guint n_held_claims;    /* that this workload holds, of whatever model */
   gboolean has_open_pods; /* Pods of its own without a gate that have not started, whose claims are not all whole */
-  gboolean has_obsolete;  /* revisions before the delivery, gated for good, or their Pods, Jobs */
+  gboolean has_obsolete;  /* revisions from before the template lost its gate, gated for good, or their Pods, Jobs */
+  gboolean is_observed;   /* its controller knows the template as it is now, and makes no Pods of an earlier one */
   const char *reported_reason, *reported_message; /* the annotations; NULL: none */
 } DeliveryView;
 

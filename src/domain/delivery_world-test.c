@@ -140,6 +140,12 @@ is_obsolete (const Workload *self, guint set)
   return set + 1 < self->n_sets && self->sets[set].template.has_gate && self->sets[set].template.state == NONE;
 }
 
+static gboolean
+is_same_template (const Template *one, const Template *other)
+{
+  return one->has_gate == other->has_gate && one->state == other->state && one->image == other->image;
+}
+
 static void
 decide (const World *world, guint who, DeliveryDecision *out)
 {
@@ -160,6 +166,7 @@ decide (const World *world, guint who, DeliveryDecision *out)
     .is_current = model.is_ready && !self->template.has_gate && self->template.state == world->digest,
     .choice = { STORAGE_CLASS_FINE, "fast" },
     .has_open_pods = waits_openly (world, self, NONE),
+    .is_observed = self->n_sets > 0 && is_same_template (&self->sets[self->n_sets - 1].template, &self->template),
     .reported_reason = delivery_reason_name (self->reported),
     .reported_message = delivery_reason_name (self->reported),
   };
@@ -320,9 +327,7 @@ static void
 follow_template (Workload *self)
 {
   const Set *newest = self->n_sets > 0 ? &self->sets[self->n_sets - 1] : NULL;
-  gboolean is_new = newest == NULL || newest->template.has_gate != self->template.has_gate
-                    || newest->template.state != self->template.state
-                    || newest->template.image != self->template.image;
+  gboolean is_new = newest == NULL || !is_same_template (&newest->template, &self->template);
   if (!self->exists || self->is_deleting || !is_new)
     return;
   g_assert_cmpuint (self->n_sets, <, MAX_SETS);

@@ -123,6 +123,35 @@ def reference_removed(scene):
     assert not scene.holders()
 
 
+def removed_while_held(scene, workload):
+    workload.annotate(model=None)
+    workload.wait("nothing of ours is left", lambda: not workload.has_finalizer() and not delivery_plane.has_gate(workload.template())
+                  and workload.report() is None)
+
+
+@cases.case
+def reference_removed_while_held(scene):
+    """Pods that wait go, also where none takes their place before they are ready."""
+    workload = scene.workload("StatefulSet", models=["never"], is_strict=False, replicas=2)
+    workload.wait_held("ModelDeliveryPending")
+    workload.wait("a Pod waits", workload.pods)
+    removed_while_held(scene, workload)
+    workload.wait("Pods run without models", lambda: [pod["status"].get("phase") for pod in workload.pods()] == ["Running"] * 2)
+    assert not any(pod["spec"].get("schedulingGates") for pod in workload.pods()) and not scene.plane.claims(scene.namespace)
+
+
+@cases.case
+def cron_job_reference_removed_while_held(scene):
+    """A Job that waits would keep the next one from being made."""
+    workload = scene.workload("CronJob", models=["never"], is_strict=False, spec={"concurrencyPolicy": "Forbid"})
+    scene.plane.kubectl("create", "job", "early", "--from=cronjob/app", "--namespace", scene.namespace)
+    workload.wait("a Pod waits", lambda: scene.api.list("Pod", scene.namespace, "app=app"))
+    removed_while_held(scene, workload)
+    workload.wait("the Job that waited goes", lambda: scene.api.get("Job", scene.namespace, "early") is None)
+    scene.plane.kubectl("create", "job", "late", "--from=cronjob/app", "--namespace", scene.namespace)
+    workload.wait("the next one's Pod runs", lambda: [pod["status"].get("phase") for pod in workload.pods()] == ["Running"])
+
+
 @cases.case
 def references_reordered(scene):
     """The first is the primary one. Pods that run serve until those of the new order are there."""
