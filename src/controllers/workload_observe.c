@@ -108,7 +108,7 @@ view_models (WorkloadWork *work, GError **error)
   for (gsize i = 0; i < n; i++)
     delivery_model_read (work->controller->caches, namespace, g_ptr_array_index (work->references, i),
                          &work->models[i].facts);
-  gboolean may_ask = all_are_ready (work) && work->view.has_finalizer;
+  gboolean may_ask = all_are_ready (work) && work->view.has_finalizer && work->view.spec_error == NULL;
   for (gsize i = 0; i < n; i++)
     {
       const ModelReference *reference = g_ptr_array_index (work->references, i);
@@ -152,12 +152,11 @@ view_template (const WorkloadWork *work, yyjson_mut_doc *doc, yyjson_mut_val *te
   return has_plan (doc, template, served) ? DELIVERY_TEMPLATE_SERVING : DELIVERY_TEMPLATE_OTHER;
 }
 
+/* Before its models: who cannot be given them takes nobody's turn. */
 static void
-view_spec (WorkloadWork *work, yyjson_mut_doc *doc, yyjson_mut_val *template)
+check_spec (WorkloadWork *work, yyjson_mut_val *template)
 {
   g_autofree const char **claim_templates = workload_claim_templates (work->kind, work->object);
-  work->view.template = view_template (work, doc, template);
-  work->view.is_current = has_plan (doc, template, work->plan);
   if (work->references != NULL && work->references->len > 0
       && !pod_template_check (template, claim_templates, work->references, &work->spec_error))
     work->view.spec_error = work->spec_error;
@@ -208,11 +207,13 @@ workload_observe (WorkloadWork *work, GError **error)
   yyjson_mut_val *template = workload_template (work->kind, yyjson_mut_doc_get_root (doc));
   if (template == NULL)
     return am_fail (error, AM_ERROR_DATA_LOSS, NULL, "the workload has no Pod template");
+  check_spec (work, template);
   if (!view_models (work, error))
     return FALSE;
   if (all_are_ready (work) && !make_plan (work, error))
     return FALSE;
-  view_spec (work, doc, template);
+  work->view.template = view_template (work, doc, template);
+  work->view.is_current = has_plan (doc, template, work->plan);
   storage_class_sight_read (work->controller->caches, &work->class);
   work->view.choice = work->class.choice;
   return workload_view_pods (work, error);

@@ -72,6 +72,29 @@ def test_a_class_that_does_not_exist(delivery, scene):
     scene.asking(name="second").wait_running([delivery.shared])
 
 
+# Turns
+
+
+def test_a_turn_that_cannot_be_used(delivery, scene):
+    """Whose template is spoilt while it waits for its turn keeps nobody else from copying."""
+    with delivery.reconfigured("--max-materializations", 1):
+        delivery.wait_webhook()
+        delivery.kubelet.hold(scene.namespace)
+        first = scene.asking(name="first")
+        scene.wait_materializer()
+        spoilt = scene.workload(name="spoilt", cluster_models=[delivery.second.name])
+        spoilt.wait_report("SharedPVCMaterializerPending", "its turn")
+        spoilt.patch_pod({"volumes": [{"name": "own", "emptyDir": {}}],
+                          "containers": [{"name": "main", "volumeMounts": [{"name": "own", "mountPath": "/data/modelcache"}]}]})
+        spoilt.wait_report("InvalidSpec", "own")
+        last = scene.workload(name="last", cluster_models=[delivery.large.name])
+        last.wait_report("SharedPVCMaterializerPending", "its turn")
+        delivery.kubelet.let_go(scene.namespace)
+        first.wait_running([delivery.shared])
+        last.wait_running([delivery.large], timeout=30)
+    delivery.wait_webhook()
+
+
 # Time
 
 
