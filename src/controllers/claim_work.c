@@ -25,16 +25,31 @@ create (Ctx *ctx, KubeClient *client, const KubeKind *kind, const char *namespac
   return kube_client_ensure (ctx, client, &target, doc, out_existed, error);
 }
 
+static gboolean
+patch_claim (Ctx *ctx, KubeClient *client, const KubeObject *claim, yyjson_mut_doc *patch, GError **error)
+{
+  KubeTarget target = target_of (&claim_kind, claim);
+  g_autoptr (KubeObject) stored = kube_client_patch (ctx, client, &target, KUBE_PATCH_MERGE, NULL, patch, error);
+  return stored != NULL;
+}
+
+/* Takes the problem. */
+static gboolean
+is_done_or_gone (gboolean is_done, GError *problem, GError **error)
+{
+  g_autoptr (GError) owned = problem;
+  if (is_done || am_error_is (owned, AM_ERROR_NOT_FOUND))
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&owned));
+  return FALSE;
+}
+
 gboolean
 claim_patch (Ctx *ctx, KubeClient *client, const KubeObject *claim, yyjson_mut_doc *patch, GError **error)
 {
-  g_autoptr (GError) problem = NULL;
-  KubeTarget target = target_of (&claim_kind, claim);
-  g_autoptr (KubeObject) stored = kube_client_patch (ctx, client, &target, KUBE_PATCH_MERGE, NULL, patch, &problem);
-  if (stored != NULL || am_error_is (problem, AM_ERROR_NOT_FOUND))
-    return TRUE;
-  g_propagate_error (error, g_steal_pointer (&problem));
-  return FALSE;
+  GError *problem = NULL;
+  gboolean is_done = patch_claim (ctx, client, claim, patch, &problem);
+  return is_done_or_gone (is_done, problem, error);
 }
 
 gboolean
@@ -132,14 +147,17 @@ create_claim (Ctx *ctx, const ClaimWork *work, GError **error)
   return create (ctx, work->caches->client, &claim_kind, work->subject->namespace, doc, &existed, error);
 }
 
-/* How a claim's holders are changed: NULL when they are as they shall be. */
-typedef yyjson_mut_doc *(*HoldersPatch) (const KubeObject *claim, gconstpointer data);
+/* How a claim's holders are changed. */
+typedef struct {
+  yyjson_mut_doc *(*make) (const KubeObject *claim, gconstpointer data); /* NULL when they are as they shall be */
+  gconstpointer data;
+  gboolean needs_it; /* ABORTED for one that is being deleted by then */
+} HoldersChange;
 
 /* Many may want to hold a claim at once, and of those who change it at the same time one comes first: the others look at what it
- * made of it. */
+ * made of it. NOT_FOUND when it is gone. */
 static gboolean
-change_holders (Ctx *ctx, KubeClient *client, const KubeObject *seen, HoldersPatch make, gconstpointer data,
-                GError **error)
+change_holders (Ctx *ctx, KubeClient *client, const KubeObject *seen, const HoldersChange *change, GError **error)
 {
   g_autoptr (KubeObject) newer = NULL;
   KubeTarget target = target_of (&claim_kind, seen);
@@ -147,14 +165,15 @@ change_holders (Ctx *ctx, KubeClient *client, const KubeObject *seen, HoldersPat
     {
       g_autoptr (GError) problem = NULL;
       const KubeObject *claim = newer != NULL ? newer : seen;
-      g_autoptr (yyjson_mut_doc) patch = make (claim, data);
-      if (patch == NULL || claim_patch (ctx, client, claim, patch, &problem))
+      g_autoptr (yyjson_mut_doc) patch = change->make (claim, change->data);
+      if (patch == NULL || patch_claim (ctx, client, claim, patch, &problem))
         return TRUE;
       g_clear_pointer (&newer, kube_object_unref);
       if (am_error_is (problem, AM_ERROR_ABORTED) && i < MAX_TRIES)
         {
           newer = kube_client_get (ctx, client, &target, NULL);
-          if (newer != NULL && strcmp (kube_object_uid (newer), kube_object_uid (seen)) == 0)
+          gboolean goes = newer != NULL && change->needs_it && kube_object_is_deleting (newer);
+          if (newer != NULL && !goes && strcmp (kube_object_uid (newer), kube_object_uid (seen)) == 0)
             continue;
         }
       g_propagate_error (error, g_steal_pointer (&problem));
@@ -170,10 +189,18 @@ make_hold_patch (const KubeObject *claim, gconstpointer data)
   return is_held ? NULL : claim_hold_patch (claim, &work->kind->kube, work->workload);
 }
 
+/* What is delivered counts on it: one that is gone, or going, is looked at again. */
 static gboolean
 hold_claim (Ctx *ctx, const ClaimWork *work, GError **error)
 {
-  return change_holders (ctx, work->caches->client, work->seen->claim, make_hold_patch, work, error);
+  g_autoptr (GError) problem = NULL;
+  HoldersChange change = { make_hold_patch, work, TRUE };
+  if (change_holders (ctx, work->caches->client, work->seen->claim, &change, &problem))
+    return TRUE;
+  if (am_error_is (problem, AM_ERROR_NOT_FOUND))
+    return am_fail (error, AM_ERROR_ABORTED, NULL, "claim %s is gone", work->seen->name);
+  g_propagate_error (error, g_steal_pointer (&problem));
+  return FALSE;
 }
 
 static gboolean
@@ -260,7 +287,10 @@ claim_release (Ctx *ctx, DeliveryCaches *caches, const KubeObject *claim, const 
     return TRUE;
   if (claim_phase (claim) == CLAIM_PENDING && claim_n_holders (claim) == 1)
     return kube_object_is_deleting (claim) || claim_delete (ctx, caches->client, claim, error);
-  return change_holders (ctx, caches->client, claim, make_leave_patch, workload_uid, error);
+  GError *problem = NULL;
+  HoldersChange change = { make_leave_patch, workload_uid, FALSE };
+  gboolean is_done = change_holders (ctx, caches->client, claim, &change, &problem);
+  return is_done_or_gone (is_done, problem, error);
 }
 
 GPtrArray *

@@ -357,6 +357,35 @@ test_holders (Fixture *self, gconstpointer data)
   g_assert_cmpint (claim_released_s (one.sight.claim), >, 0);
 }
 
+static void
+assert_hold_fails (Asker *self)
+{
+  g_autoptr (GError) error = NULL;
+  g_assert_false (act (self, CLAIM_STEP_HOLD, &error));
+  g_assert_error (error, AM_ERROR, AM_ERROR_ABORTED);
+}
+
+/* Nobody holds a claim that was deleted since it was seen; who held it is glad to see it gone. */
+static void
+test_hold_gone (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  g_auto (Asker) one = { 0 }, two = { 0 };
+  asker_init (&one, self, 0, "minilm", "one");
+  asker_init (&two, self, 0, "minilm", "two");
+  make_claim (&one);
+  look (&two);
+  patch (self, &claim_kind, one.sight.claim, NULL, "{'metadata':{'finalizers':['example.com/kept']}}");
+  WAIT_UNTIL ((look (&one), kube_object_has_finalizer (one.sight.claim, "example.com/kept")));
+  g_assert_true (claim_delete (self->ctx, self->client, one.sight.claim, &error));
+  g_assert_no_error (error);
+  assert_hold_fails (&two); /* it goes */
+  patch (self, &claim_kind, one.sight.claim, NULL, "{'metadata':{'finalizers':null}}");
+  assert_hold_fails (&two); /* it is gone */
+  g_assert_true (claim_release (self->ctx, self->caches, one.sight.claim, kube_object_uid (one.workload), &error));
+  g_assert_no_error (error);
+}
+
 /* One that was never bound goes with its last holder. */
 static void
 test_release_unbound (Fixture *self, gconstpointer data)
@@ -615,6 +644,7 @@ main (int argc, char **argv)
 #define TEST(name, function) g_test_add ("/claims-live/" name, Fixture, NULL, set_up, function, tear_down)
   TEST ("whole", test_whole);
   TEST ("holders", test_holders);
+  TEST ("hold-gone", test_hold_gone);
   TEST ("release-unbound", test_release_unbound);
   TEST ("foreign", test_foreign);
   TEST ("refusal", test_refusal);

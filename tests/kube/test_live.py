@@ -27,8 +27,8 @@ def test_ledger(cluster, name):
     run(cluster, f"/ledger-live/{name}", "cluster/ledger_live-test")
 
 
-@pytest.mark.parametrize("name", ["whole", "holders", "release-unbound", "foreign", "refusal", "failed", "turns", "turns-of-others", "collected", "held-again",
-                                  "left-over"])
+@pytest.mark.parametrize("name", ["whole", "holders", "hold-gone", "release-unbound", "foreign", "refusal", "failed", "turns", "turns-of-others", "collected",
+                                  "held-again", "left-over"])
 def test_claims(cluster, name):
     run(cluster, f"/claims-live/{name}", "controllers/claims_live-test")
 
