@@ -91,6 +91,35 @@ test_patience_ends (MaterializeFixture *self, gconstpointer data)
   materialize_fixture_check (self, FALSE);
 }
 
+/* It begins with the first failure, however long what is there was verified before. */
+static void
+test_patience_begins_with_a_failure (MaterializeFixture *self, gconstpointer data)
+{
+  self->order.patience_ms = 300;
+  self->verify_ms = 500;
+  self->n_chunks_sent = 1;
+  self->fails_after = 1;
+  self->failure = AM_ERROR_UNAVAILABLE;
+  run_well (self);
+  g_assert_cmpint (self->n_opened, ==, 2);
+}
+
+/* Taking the work anew is no progress. */
+static void
+test_patience_ends_though_the_work_is_taken (MaterializeFixture *self, gconstpointer data)
+{
+  MaterializeResult result;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (Ctx) ctx = ctx_new_child (NULL, 20000);
+  self->order.patience_ms = 500;
+  self->fails_after = 1;
+  self->stays_away = TRUE;
+  self->failure = AM_ERROR_UNAVAILABLE;
+  g_assert_false (materialize (ctx, &self->order, &result, &error));
+  g_assert_error (error, AM_ERROR, AM_ERROR_UNAVAILABLE);
+  g_assert_cmpint (self->n_opened, ==, 2);
+}
+
 /* Once more with the grant that may have come in the meantime, and not a third time without progress. */
 static void
 test_grant_renewed (MaterializeFixture *self, gconstpointer data)
@@ -266,6 +295,8 @@ main (int argc, char **argv)
   ADD ("whole", 0, test_whole);
   ADD ("registry-away", 0, test_registry_away);
   ADD ("patience-ends", 0, test_patience_ends);
+  ADD ("patience-begins-with-a-failure", 0, test_patience_begins_with_a_failure);
+  ADD ("patience-ends-though-the-work-is-taken", 0, test_patience_ends_though_the_work_is_taken);
   ADD ("grant-renewed", 0, test_grant_renewed);
   ADD ("modes-of-the-mount", 0, test_modes_of_the_mount);
   ADD ("cancelled", 0, test_cancelled);

@@ -22,10 +22,11 @@ typedef struct {
   const char *doing;
   guint64 total_bytes, done_bytes, moved_bytes;
   guint n_files, n_done_files;
-  gint64 began_us, logged_us, progress_us;
-  guint64 began_bytes; /* that were right without being fetched */
-  gboolean has_moved;  /* since the repository was opened */
-  guint n_failures;    /* since the last progress */
+  gint64 began_us, logged_us;
+  guint64 began_bytes;     /* that were right without being fetched */
+  gboolean has_moved;      /* since the repository was opened */
+  guint n_failures;        /* since the last progress */
+  gint64 failing_since_us; /* the first of them */
 } Materialize;
 
 /* Progress */
@@ -79,7 +80,6 @@ on_bytes (guint64 done_bytes, guint64 moved_bytes, gpointer data)
     self->began_bytes += done_bytes;
   else
     {
-      self->progress_us = now_us;
       self->has_moved = TRUE;
       self->n_failures = 0;
     }
@@ -149,9 +149,8 @@ take_and_work (Ctx *ctx, Materialize *self, const FetchSource *source, const Art
                                                   self->order->patience_ms, &waited, error);
   if (work == NULL)
     return FALSE;
-  g_mutex_lock (&self->lock);
-  self->progress_us = g_get_monotonic_time (); /* whoever we waited for made it */
-  g_mutex_unlock (&self->lock);
+  if (waited)
+    self->n_failures = 0; /* whoever we waited for made progress */
   Ctx *own = volume_work_ctx (work);
   gboolean done = (!waited || look (own, self, artifact, &state, &is_marked, error))
                   && work_on (own, self, source, artifact, work, state, error);
@@ -212,7 +211,10 @@ static gboolean
 pause_after (Ctx *ctx, Materialize *self, const GError *failure, GError **error)
 {
   MaterializeVerdict verdict = materialize_judge (failure);
-  gint64 still_us = g_get_monotonic_time () - self->progress_us;
+  gint64 now_us = g_get_monotonic_time ();
+  if (self->n_failures == 0)
+    self->failing_since_us = now_us;
+  gint64 still_us = now_us - self->failing_since_us;
   if (!verdict.goes_on || still_us >= self->order->patience_ms * 1000)
     {
       g_propagate_error (error, g_error_copy (failure));
@@ -248,7 +250,7 @@ persist (Ctx *ctx, Materialize *self, GError **error)
 gboolean
 materialize (Ctx *ctx, const MaterializeOrder *order, MaterializeResult *out_result, GError **error)
 {
-  Materialize self = { .order = order, .ctx = ctx, .progress_us = g_get_monotonic_time () };
+  Materialize self = { .order = order, .ctx = ctx };
   self.events = (TransferEvents){ .plan = on_plan, .file_done = on_file_done, .bytes = on_bytes, .data = &self };
   g_mutex_init (&self.lock);
   gboolean done = persist (ctx, &self, error);

@@ -13,7 +13,7 @@ typedef struct {
   const char *digest;     /* of the artifact, "sha256:..." */
   const char *volume;     /* a directory that exists */
   guint64 expected_bytes; /* logical, as the controller knows; 0: not known */
-  gint64 patience_ms;     /* how long without a byte of progress before it gives up */
+  gint64 patience_ms;     /* how long it goes on after a failure without a byte of progress */
   const VolumeTimes *times;
 } MaterializeOrder;
 

@@ -50,6 +50,7 @@ static Recipe *
 fake_get_recipe (Ctx *ctx, Repository *base, const Digest *digest, GError **error)
 {
   MaterializeFixture *self = ((Fake *) base)->fixture;
+  g_usleep (self->verify_ms * 1000);
   g_autoptr (GArray) entries = g_array_new (FALSE, FALSE, sizeof (RecipeEntry));
   for (guint at = 0; at < FIXTURE_WEIGHTS_BYTES; at += FIXTURE_CHUNK_BYTES)
     {
@@ -73,7 +74,8 @@ fake_read_chunks (Ctx *ctx, Repository *base, const Recipe *recipe, const guint8
         return FALSE;
       if (self->fails_after > 0 && (guint) g_atomic_int_get (&self->n_chunks_sent) >= self->fails_after)
         {
-          self->fails_after = 0;
+          if (!self->stays_away)
+            self->fails_after = 0;
           return am_fail (error, self->failure, NULL, "the registry's trouble");
         }
       g_atomic_int_inc (&self->n_chunks_sent);

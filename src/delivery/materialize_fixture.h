@@ -14,9 +14,11 @@ typedef struct {
   char *digest;
   MaterializeOrder order;
   /* Of the repository: */
-  gint n_chunks_sent; /* atomic */
-  gint n_opened;      /* atomic */
-  guint fails_after;  /* chunks, once; 0: never */
+  gint n_chunks_sent;  /* atomic */
+  gint n_opened;       /* atomic */
+  guint fails_after;   /* chunks, once; 0: never */
+  gboolean stays_away; /* every time, not once */
+  guint verify_ms;     /* how long a start takes before the first byte moves */
   AmErrorCode failure;
 } MaterializeFixture;
 
