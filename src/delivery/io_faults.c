@@ -123,9 +123,28 @@ open (const char *path, int flags, ...)
   return strikes (IO_OPEN, path) ? -1 : (int) syscall (SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
+static struct {
+  const char *folder;
+  void (*call) (gpointer data);
+  gpointer data;
+} before_mkdir;
+
+void
+io_faults_before_mkdir (const char *folder, void (*before) (gpointer data), gpointer data)
+{
+  before_mkdir.folder = folder;
+  before_mkdir.call = before;
+  before_mkdir.data = data;
+}
+
 int
 mkdir (const char *path, mode_t mode)
 {
+  if (before_mkdir.folder != NULL && g_str_has_prefix (path, before_mkdir.folder))
+    {
+      before_mkdir.folder = NULL;
+      before_mkdir.call (before_mkdir.data);
+    }
   return strikes (IO_MKDIR, path) ? -1 : (int) syscall (SYS_mkdirat, AT_FDCWD, path, mode);
 }
 

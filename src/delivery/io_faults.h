@@ -28,5 +28,7 @@ void io_faults_mount (guint traits);
 void io_faults_arm (const char *folder, IoKind kind, guint nth, int number);
 /* The same with the end of the process, at once, in place of the operation. */
 void io_faults_arm_death (const char *folder, guint nth);
+/* Calls `before` once, before the next directory below `folder` is made. */
+void io_faults_before_mkdir (const char *folder, void (*before) (gpointer data), gpointer data);
 /* Operations of each kind since it was armed; nothing fails from now on. */
 void io_faults_disarm (guint out_counts[N_IO_KINDS]);

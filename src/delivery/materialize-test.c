@@ -152,6 +152,32 @@ test_cancelled (MaterializeFixture *self, gconstpointer data)
   g_assert_error (error, AM_ERROR, AM_ERROR_CANCELLED);
 }
 
+static void
+mend_first (gpointer data)
+{
+  run_well (data);
+}
+
+/* Of two that saw the same damage, the second leaves what the first mended as it is. */
+static void
+test_mended_by_another (MaterializeFixture *self, gconstpointer data)
+{
+  run_well (self);
+  damage (self);
+  io_faults_before_mkdir (self->volume, mend_first, self);
+  MaterializeResult result = run_well (self);
+  g_assert_cmpuint (result.moved_bytes, ==, 0);
+  g_assert_cmpuint (result.kept_bytes, ==, 0); /* it filled nothing */
+}
+
+static void
+test_filled_by_another (MaterializeFixture *self, gconstpointer data)
+{
+  io_faults_before_mkdir (self->volume, mend_first, self);
+  MaterializeResult result = run_well (self);
+  g_assert_cmpuint (result.moved_bytes, ==, 0);
+}
+
 static const struct {
   int number;
   const char *reason;
@@ -299,6 +325,8 @@ main (int argc, char **argv)
   ADD ("patience-ends-though-the-work-is-taken", 0, test_patience_ends_though_the_work_is_taken);
   ADD ("grant-renewed", 0, test_grant_renewed);
   ADD ("modes-of-the-mount", 0, test_modes_of_the_mount);
+  ADD ("mended-by-another", 0, test_mended_by_another);
+  ADD ("filled-by-another", 0, test_filled_by_another);
   ADD ("cancelled", 0, test_cancelled);
   ADD ("faults/io", 0, test_faults);
   ADD ("faults/no-space", 1, test_faults);

@@ -152,7 +152,8 @@ take_and_work (Ctx *ctx, Materialize *self, const FetchSource *source, const Art
   if (waited)
     self->n_failures = 0; /* whoever we waited for made progress */
   Ctx *own = volume_work_ctx (work);
-  gboolean done = (!waited || look (own, self, artifact, &state, &is_marked, error))
+  gboolean may_be_done = waited || state != VOLUME_WHOLE;
+  gboolean done = (!may_be_done || look (own, self, artifact, &state, &is_marked, error))
                   && work_on (own, self, source, artifact, work, state, error);
   *out_is_lost = !done && volume_work_is_lost (work);
   return done;
