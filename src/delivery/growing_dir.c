@@ -44,6 +44,13 @@ growing_dir_path (const GrowingDir *self)
   return self->path;
 }
 
+/* Some file systems tell of no blocks: the bytes are believed to be there then. A wrong guess shows as a full volume. */
+static guint64
+bytes_on_disk (const struct stat *info)
+{
+  return info->st_blocks == 0 && S_ISREG (info->st_mode) ? (guint64) info->st_size : (guint64) info->st_blocks * 512;
+}
+
 /* Bytes on disk below an open directory. What cannot be looked at counts as nothing. */
 static guint64
 allocated_bytes (int dir_fd, int depth)
@@ -64,7 +71,7 @@ allocated_bytes (int dir_fd, int depth)
       int child = S_ISDIR (info.st_mode) && depth < MAX_FOLDER_DEPTH
                     ? openat (dirfd (dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                     : -1;
-      sum += (guint64) info.st_blocks * 512 + (child >= 0 ? allocated_bytes (child, depth + 1) : 0);
+      sum += bytes_on_disk (&info) + (child >= 0 ? allocated_bytes (child, depth + 1) : 0);
     }
   closedir (dir);
   return sum;
@@ -75,6 +82,15 @@ growing_dir_measure (const char *path)
 {
   int fd = open (path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   return fd >= 0 ? allocated_bytes (fd, 0) : 0;
+}
+
+/* One that has no blocks does not tell: as much as one wants, until it is full. */
+static guint64
+free_bytes (const struct statvfs *info)
+{
+  guint64 bytes;
+  gboolean is_unknown = info->f_blocks == 0 && info->f_bavail == 0;
+  return is_unknown || __builtin_mul_overflow (info->f_bavail, info->f_frsize, &bytes) ? G_MAXUINT64 : bytes;
 }
 
 static gboolean
@@ -91,7 +107,7 @@ measure (GrowingDir *self, guint64 total_bytes, guint64 *out_missing_bytes, guin
     }
   guint64 present = allocated_bytes (fd, 0);
   *out_missing_bytes = total_bytes > present ? total_bytes - present : 0;
-  *out_free_bytes = info.f_bavail * info.f_frsize;
+  *out_free_bytes = free_bytes (&info);
   return TRUE;
 }
 
@@ -115,7 +131,7 @@ growing_dir_tell_space (GrowingDir *self, guint64 total_bytes, GError *full)
   g_autoptr (GError) problem = NULL;
   gboolean is_measured = measure (self, total_bytes, &missing, &available, &problem);
   am_ignore (&problem, "how much room there is, is only for the message");
-  if (!is_measured)
+  if (!is_measured || available == G_MAXUINT64)
     return;
   g_autofree char *wanted = text_bytes (missing), *free_text = text_bytes (available), *message = full->message;
   full->message = g_strdup_printf ("%s needs %s more and has %s free: %s", self->shown, wanted, free_text, message);

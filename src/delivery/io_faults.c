@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -256,4 +257,25 @@ int
 chmod (const char *path, mode_t mode)
 {
   return refuses_mode () ? -1 : (int) syscall (SYS_fchmodat, AT_FDCWD, path, mode);
+}
+
+int
+fstatat (int fd, const char *path, struct stat *out, int flags)
+{
+  int result = (int) syscall (SYS_newfstatat, fd, path, out, flags);
+  if (result == 0 && has_trait (IO_MOUNT_NO_BLOCKS))
+    out->st_blocks = 0;
+  return shown_as_mounted (result, out);
+}
+
+int
+fstatvfs (int fd, struct statvfs *out)
+{
+  *out = (struct statvfs){ .f_bsize = 4096, .f_frsize = 4096 };
+  if (has_trait (IO_MOUNT_NO_SPACE))
+    return 0;
+  out->f_blocks = out->f_bavail = out->f_bfree = has_trait (IO_MOUNT_VAST) ? (fsblkcnt_t) 1 << 52 : 1 << 20;
+  if (has_trait (IO_MOUNT_NO_BLOCKS))
+    out->f_bavail = out->f_bfree = 4;
+  return 0;
 }

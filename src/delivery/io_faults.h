@@ -19,6 +19,9 @@ typedef enum {
 /* How the mount of the folder differs from a disk's. */
 typedef enum {
   IO_MOUNT_OWNS_MODES = 1 << 0, /* as SMB does: the mode is 0777 and cannot be changed */
+  IO_MOUNT_NO_SPACE = 1 << 1,   /* a FUSE without statfs: no blocks at all */
+  IO_MOUNT_VAST = 1 << 2,       /* more bytes are free than 64 bits hold */
+  IO_MOUNT_NO_BLOCKS = 1 << 3,  /* files have none, and little is free */
 } IoMount;
 
 /* From now on, until called with 0: the mount has these traits (IoMount). Everywhere, not below the folder alone. */

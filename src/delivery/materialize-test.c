@@ -141,6 +141,25 @@ test_modes_of_the_mount (MaterializeFixture *self, gconstpointer data)
   io_faults_mount (0);
 }
 
+/* What the file system does not say is no reason to refuse. */
+static void
+test_space_unknown (MaterializeFixture *self, gconstpointer data)
+{
+  io_faults_mount (GPOINTER_TO_UINT (data));
+  run_well (self);
+  io_faults_mount (0);
+}
+
+static void
+test_present_without_blocks (MaterializeFixture *self, gconstpointer data)
+{
+  run_well (self);
+  damage (self);
+  io_faults_mount (IO_MOUNT_NO_BLOCKS);
+  run_well (self);
+  io_faults_mount (0);
+}
+
 static void
 test_cancelled (MaterializeFixture *self, gconstpointer data)
 {
@@ -327,6 +346,9 @@ main (int argc, char **argv)
   ADD ("modes-of-the-mount", 0, test_modes_of_the_mount);
   ADD ("mended-by-another", 0, test_mended_by_another);
   ADD ("filled-by-another", 0, test_filled_by_another);
+  ADD ("space/not-told", IO_MOUNT_NO_SPACE, test_space_unknown);
+  ADD ("space/vast", IO_MOUNT_VAST, test_space_unknown);
+  ADD ("space/present-without-blocks", 0, test_present_without_blocks);
   ADD ("cancelled", 0, test_cancelled);
   ADD ("faults/io", 0, test_faults);
   ADD ("faults/no-space", 1, test_faults);
