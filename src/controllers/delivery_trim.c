@@ -25,7 +25,7 @@ static const char *const workload_metadata[]
                                     "annotations",
                                     NULL },
          *const workload_spec[] = { "replicas",       "template", "jobTemplate", "volumeClaimTemplates",
-                                    "updateStrategy", NULL },
+                                    "updateStrategy", "ordinals", NULL },
          *const workload_status[] = { "observedGeneration",     "replicas",    "readyReplicas",
                                       "desiredNumberScheduled", "numberReady", NULL },
          *const set_spec[] = { "replicas", "template", NULL }, *const set_status[] = { "readyReplicas", NULL },

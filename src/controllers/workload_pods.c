@@ -110,12 +110,13 @@ judge_pod (const WorkloadWork *work, const KubeObject *pod)
   return kube_object_is_deleting (pod) ? PART_FINE : judge (work, yyjson_mut_doc_get_root (doc));
 }
 
-/* Pods before it are made of the old revision again. */
+/* The first ordinal whose Pod is made of the new revision; those before it are made of the old one again. */
 static gint64
-partition_of (const KubeObject *workload)
+first_updated_ordinal (const KubeObject *workload)
 {
-  yyjson_val *strategy = json_get_object (kube_object_spec (workload), "updateStrategy");
-  return yyjson_get_sint (yyjson_obj_get (json_get_object (strategy, "rollingUpdate"), "partition"));
+  yyjson_val *spec = kube_object_spec (workload), *strategy = json_get_object (spec, "updateStrategy");
+  gint64 start = yyjson_get_sint (yyjson_obj_get (json_get_object (spec, "ordinals"), "start"));
+  return start + yyjson_get_sint (yyjson_obj_get (json_get_object (strategy, "rollingUpdate"), "partition"));
 }
 
 static gint64
@@ -130,12 +131,12 @@ view_own_pods (WorkloadWork *work)
 {
   g_autoptr (GPtrArray) pods = informer_find (work->controller->caches->pending_pods, kube_object_uid (work->object));
   gboolean has_ordinals = workload_kind_index (work->kind) == WORKLOAD_STATEFUL_SET;
-  gint64 partition = has_ordinals ? partition_of (work->object) : 0;
+  gint64 first = has_ordinals ? first_updated_ordinal (work->object) : 0;
   for (guint i = 0; i < pods->len; i++)
     {
       const KubeObject *pod = g_ptr_array_index (pods, i);
       PartState state = judge_pod (work, pod);
-      if (has_ordinals && ordinal_of (pod) < partition)
+      if (has_ordinals && ordinal_of (pod) < first)
         continue;
       if (state == PART_OPEN)
         add_removal (work, &pod_kind, pod, TRUE);

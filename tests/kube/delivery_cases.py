@@ -1,6 +1,8 @@
 """Deliveries that go well, and every reason for which a workload is held. All of these run beside one another; what one alone may do to
 the cluster is in test_delivery_alone.py."""
 
+import time
+
 from harness import delivery_guard, delivery_plane, kube_api
 
 from .delivery_scene import PREFIX, Cases
@@ -55,6 +57,22 @@ def deployment(scene):
 @cases.case
 def stateful_set(scene):
     ends(scene, lives(scene, "StatefulSet", 2, replicas=2))
+
+
+@cases.case
+def stateful_set_partition(scene):
+    """Pods before the partition, which counts from the first ordinal, are made as they were: they wait, and are left alone."""
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    scene.plane.kubelet.hold(scene.namespace)
+    workload = scene.asking("StatefulSet", spec={"ordinals": {"start": 1}, "updateStrategy": strategy})
+    workload.wait_held("SharedPVCMaterializerPending")
+    before = {pod["metadata"]["uid"] for pod in workload.wait("a Pod waits", workload.pods)}
+    scene.plane.kubelet.let_go(scene.namespace)
+    workload.wait("it serves", lambda: workload.serves([scene.plane.shared]))
+    time.sleep(2)
+    assert {pod["metadata"]["uid"] for pod in workload.pods()} == before
+    workload.patch({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+    workload.wait_running([scene.plane.shared])
 
 
 @cases.case
