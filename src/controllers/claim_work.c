@@ -222,8 +222,11 @@ make_job (Ctx *ctx, const ClaimWork *work, GError **error)
                                                              grant_id, g_get_real_time () / G_USEC_PER_SEC);
   if (!create (ctx, work->caches->client, &job_kind, work->subject->namespace, doc, &existed, error))
     return FALSE;
-  am_log_info (ctx, existed ? "materializer is there" : "materializer started", "claim", work->seen->name, "model",
-               work->subject->model, "digest", work->subject->digest, NULL);
+  if (existed) /* whose it is, is looked at again */
+    return am_fail (error, AM_ERROR_ABORTED, NULL, "there is a Job of the name for claim %s already",
+                    work->seen->name);
+  am_log_info (ctx, "materializer started", "claim", work->seen->name, "model", work->subject->model, "digest",
+               work->subject->digest, NULL);
   return TRUE;
 }
 

@@ -536,7 +536,9 @@ test_turns_of_others (Fixture *self, gconstpointer data)
   g_assert_true (ask (&one)->has_slot);
   g_assert_true (materialize_turns_close (self->turns, self->spaces[0], one.sight.name));
   g_assert_false (materialize_turns_take (self->turns, one.sight.claim));
+  g_assert_null (strstr (self->woken->str, "one "));
   materialize_turns_open (self->turns, self->spaces[0], one.sight.name);
+  WAIT_UNTIL (strstr (self->woken->str, "one ") != NULL);
   must_act (&one, CLAIM_STEP_START_JOB);
   g_assert_true (materialize_turns_begin (self->ctx, self->turns, &error));
   g_assert_no_error (error);

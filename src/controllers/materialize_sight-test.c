@@ -13,6 +13,10 @@
        "','message':'" message "','lastTransitionTime':'" BEFORE (50) "'}]")
 #define POD(name, made, status) \
   "{'metadata':{'name':'" name "','creationTimestamp':'" BEFORE (made) "'},'status':{" status "}}"
+#define GOING_POD(name, made, deleted, status)                                            \
+  "{'metadata':{'name':'" name                                                            \
+  "','creationTimestamp':'" BEFORE (made) "','deletionTimestamp':'" BEFORE (deleted) "'}" \
+                                                                                     ",'status':{" status "}}"
 #define STATE(phase, state) "'phase':'" phase "','containerStatuses':[{'state':{" state "}}]"
 #define ENDED(code, at, text) \
   STATE ("Failed", "'terminated':{'exitCode':" #code ",'finishedAt':'" BEFORE (at) "','message':'" text "'}")
@@ -254,6 +258,7 @@ test_idle (void)
     { { POD ("a", 10, ENDED (1, 40, "x")) }, 20 },
     { { POD ("a", 10, ENDED (1, 40, "x")), POD ("b", 50, WAITING ("ImagePullBackOff")) }, 10 },
     { { POD ("a", 10, COPYING (20)) }, 0 },
+    { { GOING_POD ("a", 10, 35, COPYING (20)) }, 25 },
   };
   g_autoptr (KubeObject) job = object_of (RUNS);
   for (gsize i = 0; i < G_N_ELEMENTS (idle); i++)

@@ -140,14 +140,16 @@ read_unfinished (MaterializeSight *self, const KubeObject *job, const KubeObject
     }
 }
 
+/* A Pod that is being deleted may say that it runs for as long as its node is away. */
 static gint64
 idle_s (const KubeObject *job, const KubeObject *pod, gint64 now_s)
 {
   gint64 made_s = kube_object_created_s (pod != NULL ? pod : job);
   const char *ended = pod != NULL ? json_get_string (pod_container_state (pod, "terminated"), "finishedAt") : NULL;
-  if (pod != NULL && pod_container_state (pod, "running") != NULL)
+  gint64 deleted_s = pod != NULL ? kube_object_deleted_s (pod) : 0;
+  if (pod != NULL && deleted_s == 0 && pod_container_state (pod, "running") != NULL)
     return 0;
-  return MAX (now_s - MAX (made_s, time_text_parse (ended)), 0);
+  return MAX (now_s - MAX (made_s, MAX (time_text_parse (ended), deleted_s)), 0);
 }
 
 void

@@ -3,12 +3,14 @@
 #include "base/log.h"
 #include "cluster/module_objects.h"
 #include "controllers/materialize_sight.h"
+#include "domain/copy_pace.h"
 #include "domain/materialize_queue.h"
 #include "registry/grant_progress.h"
 
 #define WAIT_US (60 * G_USEC_PER_SEC)   /* who does not ask again for so long is forgotten */
 #define CALLED_US (20 * G_USEC_PER_SEC) /* the same of one whose turn it is */
 #define UNSEEN_US (60 * G_USEC_PER_SEC) /* before a Job that was started is asked for */
+#define PACE_US (3600 * (gint64) G_USEC_PER_SEC) /* how long a copy of which nobody asks is remembered */
 
 typedef struct {
   char *namespace, *claim, *key;
@@ -33,6 +35,7 @@ struct MaterializeTurns {
   GHashTable *started; /* the same -> Started: not in the caches yet */
   GHashTable *closed;  /* the same: no turn of it is taken */
   GHashTable *failed;  /* namespace -> Started: its last turn, of which nothing came */
+  CopyPace *pace;      /* of grants */
 };
 
 static void
@@ -107,29 +110,31 @@ add_request (Question *self, MaterializeRequest request, Waiting *owner)
 }
 
 static MaterializeState
-state_of (const DeliveryCaches *caches, const KubeObject *job)
+state_of (const MaterializeTurns *turns, const KubeObject *job)
 {
   g_auto (MaterializeSight) sight = { 0 };
+  const char *grant = materialize_job_grant (job);
   if (!materialize_job_is_unfinished (job))
     return MATERIALIZE_ENDED;
-  g_autoptr (GPtrArray) pods = informer_find (caches->job_pods, kube_object_uid (job));
+  g_autoptr (GPtrArray) pods = informer_find (turns->caches->job_pods, kube_object_uid (job));
   materialize_sight_read (job, pods, g_get_real_time () / G_USEC_PER_SEC, &sight);
   if (sight.is_overdue)
     return MATERIALIZE_ENDED;
-  return sight.idle_s >= MATERIALIZE_STALLED_S ? MATERIALIZE_STALLED : MATERIALIZE_RUNS;
+  gint64 still_s = grant != NULL ? copy_pace_still_s (turns->pace, grant) : 0;
+  return MAX (sight.idle_s, still_s) >= MATERIALIZE_STALLED_S ? MATERIALIZE_STALLED : MATERIALIZE_RUNS;
 }
 
 static void
-add_jobs (Question *self, const DeliveryCaches *caches)
+add_jobs (Question *self, const MaterializeTurns *turns)
 {
   for (guint i = 0; i < self->jobs->len; i++)
     {
       const KubeObject *job = g_ptr_array_index (self->jobs, i);
-      if (materialize_job_is_ours (caches->settings, job))
+      if (materialize_job_is_ours (turns->caches->settings, job))
         add_request (self,
                      (MaterializeRequest){ .namespace = kube_object_namespace (job),
                                            .claim = materialize_job_claim (job),
-                                           .state = state_of (caches, job),
+                                           .state = state_of (turns, job),
                                            .job_started_s = kube_object_created_s (job) },
                      NULL);
     }
@@ -172,7 +177,7 @@ question_locked (MaterializeTurns *self)
     .jobs = informer_find (self->caches->jobs, NULL),
   };
   forget_silent_locked (self);
-  add_jobs (&question, self->caches);
+  add_jobs (&question, self);
   add_started (&question, self->started, MATERIALIZE_RUNS);
   add_started (&question, self->failed, MATERIALIZE_ENDED);
   add_waiting (&question, self->waiting);
@@ -261,6 +266,7 @@ materialize_turns_new (DeliveryCaches *caches, MaterializeWake wake, gpointer da
   self->started = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, started_free);
   self->closed = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   self->failed = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, started_free);
+  self->pace = copy_pace_new ();
   delivery_caches_listen (caches, changed, self);
   return self;
 }
@@ -276,6 +282,7 @@ materialize_turns_free (MaterializeTurns *self)
   g_hash_table_unref (self->started);
   g_hash_table_unref (self->closed);
   g_hash_table_unref (self->failed);
+  copy_pace_free (self->pace);
   g_mutex_clear (&self->lock);
   g_free (self);
 }
@@ -344,6 +351,8 @@ materialize_turns_take (MaterializeTurns *self, const KubeObject *claim)
   g_autofree char *place = key_of (namespace, name);
   g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
   Waiting *waiting = g_hash_table_lookup (self->waiting, place);
+  if (waiting != NULL && g_hash_table_contains (self->closed, place))
+    waiting->is_called = FALSE; /* it is called again when that is opened */
   if (waiting == NULL || g_hash_table_contains (self->started, place) || g_hash_table_contains (self->closed, place)
       || !is_next_locked (self, waiting))
     return FALSE;
@@ -377,8 +386,10 @@ void
 materialize_turns_open (MaterializeTurns *self, const char *namespace, const char *claim)
 {
   g_autofree char *place = key_of (namespace, claim);
-  g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+  g_mutex_lock (&self->lock);
   g_hash_table_remove (self->closed, place);
+  g_mutex_unlock (&self->lock);
+  call_next (self);
 }
 
 /* "NAMESPACE/CLAIM" of those that were started long ago, and namespaces whose last turn is of no account any more. */
@@ -398,6 +409,7 @@ take_unseen (MaterializeTurns *self)
   while (g_hash_table_iter_next (&iter, NULL, &value))
     if (((Started *) value)->at_us < then_us - MATERIALIZER_RETRY_S * G_USEC_PER_SEC)
       g_hash_table_iter_remove (&iter);
+  copy_pace_forget (self->pace, g_get_monotonic_time () - PACE_US);
   return unseen;
 }
 
@@ -413,7 +425,7 @@ materialize_turns_check (Ctx *term, MaterializeTurns *self)
       g_autoptr (GError) error = NULL;
       KubeTarget target = { .kind = &job_kind, .namespace = parts[0], .name = name };
       g_autoptr (KubeObject) job = kube_client_get (term, self->caches->client, &target, &error);
-      if (job != NULL && materialize_job_is_unfinished (job))
+      if (job != NULL && materialize_job_is_ours (self->caches->settings, job) && materialize_job_is_unfinished (job))
         continue;
       if (job == NULL && !am_error_is (error, AM_ERROR_NOT_FOUND))
         {
@@ -450,7 +462,11 @@ materialize_turns_read (Ctx *ctx, MaterializeTurns *self, const KubeObject *job,
   if (id == NULL)
     return FALSE;
   if (grant_progress_read (ctx, self->progress, id, out_read_bytes, &error))
-    return TRUE;
+    {
+      g_autoptr (GMutexLocker) locker G_GNUC_UNUSED = g_mutex_locker_new (&self->lock);
+      copy_pace_note (self->pace, id, *out_read_bytes, g_get_monotonic_time ());
+      return TRUE;
+    }
   am_ignore (&error, "how far it is, is told next time");
   return FALSE;
 }

@@ -128,6 +128,12 @@ kube_object_created_s (const KubeObject *self)
   return time_text_parse (json_get_string (self->metadata, "creationTimestamp"));
 }
 
+gint64
+kube_object_deleted_s (const KubeObject *self)
+{
+  return time_text_parse (json_get_string (self->metadata, "deletionTimestamp"));
+}
+
 gboolean
 kube_object_is_deleting (const KubeObject *self)
 {

@@ -29,6 +29,8 @@ const char *kube_object_uid (const KubeObject *self);
 const char *kube_object_resource_version (const KubeObject *self);
 gint64 kube_object_generation (const KubeObject *self); /* 0 when absent */
 gint64 kube_object_created_s (const KubeObject *self);  /* Unix time; 0 when absent */
+/* Unix time at which it is to be gone, its grace included; 0: it stays, or the text is no time. */
+gint64 kube_object_deleted_s (const KubeObject *self);
 gboolean kube_object_is_deleting (const KubeObject *self);
 gboolean kube_object_has_finalizer (const KubeObject *self, const char *finalizer);
 /* NULL when absent. */
