@@ -289,9 +289,11 @@ step (WorkloadWork *work, gboolean *out_again, GError **error)
   work->again_ms = (gint64) decision.recheck_s * 1000;
   if (workload_is_idle (work, &decision))
     return TRUE;
-  if (work->is_live)
+  if (work->is_live && !workload_must_renew (work, &decision))
     return workload_act (work, &decision, out_again, error);
   *out_again = TRUE;
+  if (work->is_live)
+    return workload_renew_claims (work, error);
   if (!fetch (work, &is_gone, error))
     return FALSE;
   *out_again = !is_gone;

@@ -218,3 +218,29 @@ workload_observe (WorkloadWork *work, GError **error)
   work->view.choice = work->class.choice;
   return workload_view_pods (work, error);
 }
+
+gboolean
+workload_must_renew (const WorkloadWork *work, const DeliveryDecision *decision)
+{
+  gboolean holds_back = decision->form == DELIVERY_HOLD && work->view.template == DELIVERY_TEMPLATE_OTHER;
+  return !work->has_renewed && (holds_back || decision->removes_open_pods);
+}
+
+gboolean
+workload_renew_claims (WorkloadWork *work, GError **error)
+{
+  const DeliveryCaches *caches = work->controller->caches;
+  work->has_renewed = TRUE;
+  for (gsize i = 0; i < work->view.n_models; i++)
+    {
+      g_autoptr (KubeObject) claim = NULL;
+      KubeTarget target = { .kind = &claim_kind,
+                            .namespace = kube_object_namespace (work->object),
+                            .name = work->views[i].claim.name };
+      if (target.name != NULL && !kube_client_find (work->ctx, caches->client, &target, &claim, error))
+        return FALSE;
+      if (claim != NULL && kube_object_label (claim, SHARED_CLAIM_LABEL) != NULL)
+        informer_take (caches->claims, claim);
+    }
+  return TRUE;
+}

@@ -42,7 +42,8 @@ typedef struct {
   const char *key; /* in the queue */
   const WorkloadKind *kind;
   KubeObject *object;
-  gboolean is_live; /* it came from the API server, not from the cache */
+  gboolean is_live;     /* it came from the API server, not from the cache */
+  gboolean has_renewed; /* so did its claims (workload_renew_claims) */
 
   GPtrArray *references; /* NULL: they are bad */
   GError *reference_error, *spec_error;
@@ -63,6 +64,10 @@ gboolean workload_observe (WorkloadWork *work, GError **error);
 void workload_work_clear (WorkloadWork *work);
 /* Takes a newer state of the object, and the reference. */
 void workload_work_replace (WorkloadWork *work, KubeObject *object);
+/* Whether Pods would be held back or removed that another replica, whose caches knew more, may have let start; what the claims of
+ * its models are like is then to be asked of the API server first, and observed and decided again. Once in a look. */
+gboolean workload_must_renew (const WorkloadWork *work, const DeliveryDecision *decision);
+gboolean workload_renew_claims (WorkloadWork *work, GError **error);
 /* Whether a claim that it holds is let go of. */
 gboolean workload_releases (const WorkloadWork *work, const DeliveryDecision *decision, const KubeObject *claim);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "kube/text_pack.h"
 
 #define WAIT_POLL_MS 50
@@ -107,7 +108,25 @@ tell (Informer *self, const KubeObject *before, const KubeObject *now)
     self->config.changed (before, now, self->config.data);
 }
 
-/* An object as the API server has it now. */
+/* Versions are the API server's: of one object the greater is the newer. Those that are no numbers tell nothing. */
+static gboolean
+is_older (const KubeObject *one, const KubeObject *other)
+{
+  guint64 version = 0, version_other = 0;
+  return g_strcmp0 (kube_object_uid (one), kube_object_uid (other)) == 0
+         && text_parse_u64 (kube_object_resource_version (one), &version)
+         && text_parse_u64 (kube_object_resource_version (other), &version_other) && version < version_other;
+}
+
+static gboolean
+knows_newer_locked (Informer *self, const char *key, const KubeObject *object)
+{
+  const Cached *cached = g_hash_table_lookup (self->objects, key);
+  g_autoptr (KubeObject) known = cached != NULL ? parse_locked (self, cached) : NULL;
+  return known != NULL && is_older (object, known);
+}
+
+/* An object as the API server has it, or had it: what is known of it may be newer (informer_take). */
 static void
 put (Informer *self, const KubeObject *object)
 {
@@ -116,6 +135,12 @@ put (Informer *self, const KubeObject *object)
   g_autofree char *key = make_key (kube_object_namespace (object), kube_object_name (object));
   g_autoptr (KubeObject) now = kube_object_trimmed (object, self->config.trim, &text, &size);
   g_mutex_lock (&self->lock);
+  if (knows_newer_locked (self, key, object))
+    {
+      ((Cached *) g_hash_table_lookup (self->objects, key))->generation = self->generation;
+      g_mutex_unlock (&self->lock);
+      return;
+    }
   g_autoptr (KubeObject) before = remove_locked (self, key);
   Cached *cached = keep_locked (self, key, text, size);
   g_hash_table_insert (self->objects, cached->key, cached);
@@ -125,6 +150,12 @@ put (Informer *self, const KubeObject *object)
                      && strcmp (kube_object_resource_version (before), kube_object_resource_version (now)) == 0;
   if (!is_same)
     tell (self, before, now);
+}
+
+void
+informer_take (Informer *self, const KubeObject *object)
+{
+  put (self, object);
 }
 
 static void

@@ -32,6 +32,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (Informer, informer_free)
 gboolean informer_wait (Ctx *ctx, Informer *self, GError **error);
 gboolean informer_has_synced (Informer *self);
 
+/* What somebody read from the API server just now, and the cache would hear of by and by. Of the kind and the labels that it was
+ * started for. What is known of it and newer, stays. */
+void informer_take (Informer *self, const KubeObject *object);
 /* NULL when there is none; `namespace` NULL or "" for kinds without. The caller unrefs. */
 KubeObject *informer_get (Informer *self, const char *namespace, const char *name);
 /* Those the index has under `value`; NULL value: all. Array of KubeObject that unrefs them; caller unrefs it. */

@@ -293,6 +293,29 @@ test_informer (Fixture *self, gconstpointer data)
   g_assert_cmpint (counts[2], ==, 1);
 }
 
+/* What is read elsewhere is seen at once, and what is older changes nothing. */
+static void
+test_informer_take (Fixture *self, gconstpointer data)
+{
+  g_autoptr (GError) error = NULL;
+  InformerConfig config = { .kind = &configmaps, .namespace = self->namespace, .label_selector = "half" };
+  KubeTarget target = configmap (self, "first");
+  g_autoptr (KubeObject) first = create (self, "first", &error);
+  g_autoptr (Informer) informer = informer_start (self->ctx, self->client, &config);
+  g_assert_true (informer_wait (self->ctx, informer, &error));
+  g_autoptr (yyjson_mut_doc) patch = doc_of ("{'metadata':{'labels':{'half':'x'}}}");
+  g_autoptr (KubeObject) patched = kube_client_patch (self->ctx, self->client, &target, KUBE_PATCH_MERGE, NULL, patch,
+                                                      &error);
+  g_assert_no_error (error);
+  informer_take (informer, patched);
+  for (guint i = 0; i < 2; i++)
+    {
+      g_autoptr (KubeObject) seen = informer_get (informer, self->namespace, "first");
+      g_assert_cmpstr (kube_object_resource_version (seen), ==, kube_object_resource_version (patched));
+      informer_take (informer, first);
+    }
+}
+
 static gboolean
 never (KubeEventType type, KubeObject *object, gpointer data, GError **error)
 {
@@ -519,11 +542,17 @@ main (int argc, char **argv)
     const char *name;
     void (*func) (Fixture *self, gconstpointer data);
   } tests[] = {
-    { "/kube-live/objects", test_objects },   { "/kube-live/patches", test_patches },
-    { "/kube-live/delete", test_delete },     { "/kube-live/list", test_list },
-    { "/kube-live/informer", test_informer }, { "/kube-live/forgotten-version", test_forgotten_version },
-    { "/kube-live/leader", test_leader },     { "/kube-live/events", test_events },
-    { "/kube-live/access", test_access },     { "/kube-live/token-file", test_token_file },
+    { "/kube-live/objects", test_objects },
+    { "/kube-live/patches", test_patches },
+    { "/kube-live/delete", test_delete },
+    { "/kube-live/list", test_list },
+    { "/kube-live/informer", test_informer },
+    { "/kube-live/informer-take", test_informer_take },
+    { "/kube-live/forgotten-version", test_forgotten_version },
+    { "/kube-live/leader", test_leader },
+    { "/kube-live/events", test_events },
+    { "/kube-live/access", test_access },
+    { "/kube-live/token-file", test_token_file },
   };
   g_test_init (&argc, &argv, NULL);
   am_log_init (g_test_verbose () ? AM_LOG_DEBUG : AM_LOG_ERROR, AM_LOG_FORMAT_TEXT, NULL);

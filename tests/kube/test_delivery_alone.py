@@ -220,6 +220,32 @@ def test_the_controller_is_killed_in_the_middle(delivery, scene):
     workload.wait_running([delivery.shared])
 
 
+def test_what_another_replica_let_start_is_not_held_back(delivery, scene):
+    """It saw that the claim is whole before the leader did: the template comes with its models, and the leader asks before it holds it."""
+    first = scene.asking(name="first")
+    first.wait_running([delivery.shared])
+    template = first.template()
+    first.delete()
+    scene.workloads.remove(first)
+    delivery.api.delete({"kind": "PersistentVolumeClaim", **scene.claim()})
+    delivery.api.wait("the claim is gone", lambda: not delivery.claims(scene.namespace))
+    delivery.api.delete({"kind": "MutatingWebhookConfiguration", "metadata": {"name": delivery_plane.WEBHOOK}})
+    try:
+        delivery.api.wait("the webhook is out of use", lambda: "UPPER" not in refused_dry(scene), 30)
+        proxy = delivery.controllers[0].proxy
+        proxy.late, proxy.lag = "persistentvolumeclaims", 4
+        scene.workload(cluster_models=["shared"], name="early", is_strict=False, replicas=0)
+        delivery.api.wait("the claim is whole", lambda: [one for one in delivery.claims(scene.namespace) if f"{PREFIX}materialized-digest" in one["metadata"].get("annotations", {})], 90)
+        late = scene.workload(cluster_models=["shared"], name="late", spec={"template": {**template, "metadata": {
+            **template["metadata"], "labels": {"app": "late"}}}}, is_strict=False)
+        late.wait_running([delivery.shared])
+        time.sleep(5)
+    finally:
+        delivery.controllers[0].proxy.heal()
+        delivery.register_webhook()
+    assert not any(has_gate for _, has_gate, _ in late.told) and len(late.revisions()) == 1, late.story()
+
+
 # What nobody may see
 
 

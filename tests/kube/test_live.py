@@ -17,7 +17,7 @@ def run(cluster, path, name="kube/kube_live-test"):
     assert re.search(r"^ok 1 ", done.stdout, re.MULTILINE), done.stdout
 
 
-@pytest.mark.parametrize("name", ["objects", "patches", "delete", "list", "informer", "leader", "events", "access", "token-file"])
+@pytest.mark.parametrize("name", ["objects", "patches", "delete", "list", "informer", "informer-take", "leader", "events", "access", "token-file"])
 def test_live(cluster, name):
     run(cluster, f"/kube-live/{name}")
 
